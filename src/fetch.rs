@@ -1,0 +1,7 @@
+//! The engine: one want in, one verified body out; the only room that chooses a source.
+
+mod ledger;
+mod view;
+
+pub use ledger::{Ledger, Traffic};
+pub use view::TransferView;
