@@ -3,5 +3,5 @@
 mod ledger;
 mod view;
 
-pub use ledger::{Ledger, Traffic};
+pub use ledger::{From, Ledger, Traffic};
 pub use view::TransferView;

@@ -1,1 +1,243 @@
-//! The room `store`.
+//! Bytes by digest, on one filesystem: staging files that grow, blobs that never change.
+//!
+//! Promises: a name under `blobs/` appears only by renaming a whole, synced file whose SHA-256 is that name;
+//! what is not committed leaves nothing behind but a resumable partial; two daemons never share a folder;
+//! after a failed fsync nothing more is written until the store is opened anew (the kernel may have dropped
+//! the dirty pages, so a later success would prove nothing).
+//! Fails with [`StoreError`], whose sentence names the file. Knows nothing of URLs, of the index or of where
+//! bytes come from: a partial's note is opaque text to it.
+//!
+//! All functions here block on the disk and belong on a blocking thread, but for reading through [`Blob`] and
+//! [`Follower`], which never block the runtime.
+#![doc = include_str!("store/FORMAT.md")]
+
+mod blob;
+mod buffer;
+mod growing;
+mod ingest;
+mod layout;
+mod lock;
+mod recovery;
+#[cfg(test)]
+mod tests;
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use crate::digest::Digest;
+
+pub use blob::Blob;
+pub use growing::{End, Failure, Follower, Growing, Hold, Progress, WriteError, WriteNote, Writer};
+pub use ingest::{Committed, Ingest};
+pub use recovery::PartialRecord;
+
+use buffer::BufferPool;
+use layout::Layout;
+use lock::Lock;
+
+/// The blobs and staging files of one folder; a cheap clone.
+#[derive(Debug, Clone)]
+pub struct Store(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    layout: Layout,
+    _lock: Lock,
+    poisoned: AtomicBool,
+    staged: AtomicU64,
+    pool: BufferPool,
+}
+
+/// What identifies a file's content without reading it: equal now and then means untouched since.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Stamp {
+    /// Inode number.
+    pub inode: u64,
+    /// Length in bytes.
+    pub size: u64,
+    /// Time of the last change to content or inode, nanoseconds since 1970.
+    pub ctime_ns: i128,
+}
+
+/// What went wrong on the disk.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// Another process holds the folder.
+    #[error("the folder {} is in use by another larder (process {holder})", folder.display())]
+    Locked {
+        /// The folder.
+        folder: PathBuf,
+        /// The process id written in the lock file.
+        holder: String,
+    },
+    /// The folder was written by a version we do not know.
+    #[error("{} says `{found}`; this version reads `{expected}`", file.display())]
+    Format {
+        /// The version file.
+        file: PathBuf,
+        /// What it says.
+        found: String,
+        /// What we would understand.
+        expected: &'static str,
+    },
+    /// A failed fsync stopped all writing.
+    #[error("writing stopped after a failed fsync; restart larder once the disk is sound")]
+    Poisoned,
+    /// The operating system refused.
+    #[error("{what} {}: {source}", path.display())]
+    Io {
+        /// What was tried.
+        what: &'static str,
+        /// On which file.
+        path: PathBuf,
+        /// Why it failed.
+        source: io::Error,
+    },
+}
+
+impl StoreError {
+    fn io(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::Io { what, path, source }
+    }
+
+    /// Whether the filesystem has no space or no inodes left, or the quota is used up.
+    pub fn is_full(&self) -> bool {
+        matches!(self, Self::Io { source, .. }
+            if matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded))
+    }
+}
+
+impl Stamp {
+    /// Of an open file.
+    pub fn of(file: &File) -> io::Result<Self> {
+        Ok(Self::from_metadata(&file.metadata()?))
+    }
+
+    fn from_metadata(meta: &fs::Metadata) -> Self {
+        let ctime_ns = i128::from(meta.ctime()) * 1_000_000_000 + i128::from(meta.ctime_nsec());
+        Self { inode: meta.ino(), size: meta.len(), ctime_ns }
+    }
+}
+
+impl Store {
+    /// Opens or creates the folder, takes its lock and checks its format.
+    pub fn open(folder: &Path) -> Result<Self, StoreError> {
+        let layout = Layout::create(folder)?;
+        let lock = Lock::take(&layout)?;
+        layout.check_format()?;
+        Ok(Self(Arc::new(Inner {
+            layout,
+            _lock: lock,
+            poisoned: AtomicBool::new(false),
+            staged: AtomicU64::new(0),
+            pool: BufferPool::default(),
+        })))
+    }
+
+    /// The folder.
+    pub fn folder(&self) -> &Path {
+        self.0.layout.root()
+    }
+
+    /// Starts a new staging file.
+    pub fn begin(&self) -> Result<Ingest, StoreError> {
+        self.writable()?;
+        Ingest::create(self)
+    }
+
+    /// Takes up a partial left by an earlier run, after checking that its prefix is what was recorded; none
+    /// (and the partial is gone) if it is not.
+    pub fn resume(&self, record: &PartialRecord) -> Result<Option<Ingest>, StoreError> {
+        self.writable()?;
+        Ingest::resume(self, record)
+    }
+
+    /// Partials left by an earlier run; whatever else lies in staging is cleared.
+    pub fn recover(&self) -> Result<Vec<PartialRecord>, StoreError> {
+        recovery::recover(&self.0.layout)
+    }
+
+    /// Drops a partial that will not be resumed.
+    pub fn forget(&self, record: &PartialRecord) {
+        recovery::forget(&self.0.layout, &record.id);
+    }
+
+    /// Opens a blob; none if there is no such file. Its content is not looked at.
+    pub fn blob(&self, digest: &Digest) -> Result<Option<(Blob, Stamp)>, StoreError> {
+        let path = self.0.layout.blob(digest);
+        let file = match File::open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(StoreError::io("open", &path)(error)),
+        };
+        let stamp = Stamp::of(&file).map_err(StoreError::io("stat", &path))?;
+        Ok(Some((Blob::new(*digest, stamp.size, Arc::new(file), self.0.pool.clone()), stamp)))
+    }
+
+    /// Unlinks a blob; readers that have it open finish. False if there was none.
+    pub fn remove(&self, digest: &Digest) -> Result<bool, StoreError> {
+        let path = self.0.layout.blob(digest);
+        match fs::remove_file(&path) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(StoreError::io("remove", &path)(error)),
+        }
+    }
+
+    /// Calls `each` for every blob on the disk, in no order, until it returns false.
+    pub fn scan(&self, each: impl FnMut(Digest, Stamp) -> bool) -> Result<(), StoreError> {
+        self.0.layout.scan(each)
+    }
+
+    /// Sets the mark that keeps a blob from eviction.
+    pub fn pin(&self, digest: &Digest) -> Result<(), StoreError> {
+        let path = self.0.layout.pin(digest);
+        File::create(&path).map(drop).map_err(StoreError::io("create", &path))
+    }
+
+    /// Takes the mark away; false if there was none.
+    pub fn unpin(&self, digest: &Digest) -> Result<bool, StoreError> {
+        let path = self.0.layout.pin(digest);
+        match fs::remove_file(&path) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(StoreError::io("remove", &path)(error)),
+        }
+    }
+
+    /// All marks.
+    pub fn pins(&self) -> Result<Vec<Digest>, StoreError> {
+        self.0.layout.pins()
+    }
+
+    /// Bytes in staging files now.
+    pub fn staged(&self) -> u64 {
+        self.0.staged.load(Ordering::Relaxed)
+    }
+
+    /// Total and free bytes of the filesystem, free as an ordinary user sees it.
+    pub fn space(&self) -> Result<(u64, u64), StoreError> {
+        let root = self.0.layout.root();
+        let stat =
+            rustix::fs::statvfs(root).map_err(|e| StoreError::io("stat filesystem of", root)(e.into()))?;
+        Ok((stat.f_blocks.saturating_mul(stat.f_frsize), stat.f_bavail.saturating_mul(stat.f_frsize)))
+    }
+
+    /// Whether a failed fsync stopped all writing.
+    pub fn is_poisoned(&self) -> bool {
+        self.0.poisoned.load(Ordering::SeqCst)
+    }
+
+    fn poison(&self) {
+        self.0.poisoned.store(true, Ordering::SeqCst);
+    }
+
+    fn writable(&self) -> Result<(), StoreError> {
+        if self.is_poisoned() { Err(StoreError::Poisoned) } else { Ok(()) }
+    }
+}

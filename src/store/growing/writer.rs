@@ -1,0 +1,318 @@
+//! The one writer of a growing thing.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::task::JoinHandle;
+
+use super::{Blob, End, Failure, Growing, Progress, Shared};
+use crate::digest::{Digest, Hasher};
+use crate::store::{Ingest, StoreError};
+
+/// How long the slowest reader may stand still while it holds up everybody (the disk has given out).
+const SLOWEST: Duration = Duration::from_secs(30);
+
+/// How much of what has arrived readers may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hold {
+    /// Everything at once.
+    Nothing,
+    /// All but this many bytes, until the proof.
+    Tail(u64),
+    /// Nothing until the proof.
+    Everything,
+}
+
+/// Receives bytes: writes and hashes them on a blocking thread while the next ones arrive.
+#[derive(Debug)]
+pub struct Writer {
+    shared: Arc<Shared>,
+    sink: Sink,
+    hold: Hold,
+    received: u64,
+}
+
+#[derive(Debug)]
+enum Sink {
+    /// On the disk, idle.
+    Disk(Ingest),
+    /// On the disk, one write running.
+    Writing(JoinHandle<Written>),
+    /// Through memory.
+    Memory(Hasher),
+    /// Taken apart.
+    Gone,
+}
+
+#[derive(Debug)]
+struct Written {
+    ingest: Ingest,
+    bytes: Bytes,
+    result: Result<(), StoreError>,
+}
+
+/// Why a writer cannot go on.
+#[derive(Debug, thiserror::Error)]
+pub enum WriteError {
+    /// The disk gave out while unproven bytes were held: they cannot pass through memory.
+    #[error("{0}")]
+    Disk(StoreError),
+    /// Everything passes through memory and nobody reads.
+    #[error("nobody reads what cannot be stored")]
+    Deserted,
+}
+
+/// What to do about a disk that gave out.
+#[derive(Debug)]
+pub enum WriteNote {
+    /// All is well.
+    Stored,
+    /// From now on bytes pass through memory and nothing will be stored: why.
+    Spilled(StoreError),
+}
+
+impl Writer {
+    /// Over a staging file, empty or resumed.
+    pub fn new(ingest: Ingest, total: Option<u64>, hold: Hold) -> Self {
+        let received = ingest.length();
+        let progress = Progress { received, released: 0, total, end: None };
+        let shared = Shared::new(Arc::clone(ingest.file()), ingest.store().0.pool.clone(), progress);
+        let mut writer = Self { shared, sink: Sink::Disk(ingest), hold, received };
+        writer.show();
+        writer
+    }
+
+    /// Over an existing blob that has to be proved again: nothing is written, [`Writer::seen`] moves on.
+    pub fn over(blob: &Blob, hold: Hold) -> Self {
+        let progress = Progress { total: Some(blob.size()), ..Progress::default() };
+        let shared = Shared::new(Arc::clone(blob.file()), blob.pool().clone(), progress);
+        Self { shared, sink: Sink::Gone, hold, received: 0 }
+    }
+
+    /// The readers' side.
+    pub fn growing(&self) -> Growing {
+        Growing(Arc::clone(&self.shared))
+    }
+
+    /// How many bytes were taken.
+    pub fn received(&self) -> u64 {
+        self.received
+    }
+
+    /// Whether readers have had none of it.
+    pub fn nothing_released(&self) -> bool {
+        self.shared.progress.borrow().released == 0
+    }
+
+    /// Whether what arrives can still become a blob.
+    pub fn is_storing(&self) -> bool {
+        matches!(self.sink, Sink::Disk(_) | Sink::Writing(_))
+    }
+
+    /// From now on this much is held back; what was released stays released.
+    pub fn hold(&mut self, hold: Hold) {
+        self.hold = hold;
+        self.show();
+    }
+
+    /// The whole size is known now.
+    pub fn set_total(&mut self, total: Option<u64>) {
+        self.shared.progress.send_modify(|now| now.total = total);
+    }
+
+    /// Adds bytes; returns when the bytes before them are written.
+    pub async fn write(&mut self, bytes: Bytes) -> Result<WriteNote, WriteError> {
+        let mut note = self.settle().await?;
+        self.received += bytes.len() as u64;
+        match std::mem::replace(&mut self.sink, Sink::Gone) {
+            Sink::Disk(mut ingest) => {
+                let write = move || {
+                    let result = ingest.append(&bytes);
+                    Written { ingest, bytes, result }
+                };
+                self.sink = Sink::Writing(tokio::task::spawn_blocking(write));
+            }
+            Sink::Memory(hasher) => {
+                self.sink = Sink::Memory(hasher);
+                self.pass(bytes).await?;
+                note = WriteNote::Stored;
+            }
+            Sink::Writing(_) | Sink::Gone => {}
+        }
+        Ok(note)
+    }
+
+    /// Waits for the running write and shows it to the readers.
+    pub async fn settle(&mut self) -> Result<WriteNote, WriteError> {
+        let Sink::Writing(running) = &mut self.sink else { return Ok(WriteNote::Stored) };
+        let Ok(Written { ingest, bytes, result }) = running.await else {
+            self.sink = Sink::Gone;
+            let lost = std::io::Error::other("the writing thread ended");
+            return Err(WriteError::Disk(StoreError::io("write in", std::path::Path::new("staging"))(lost)));
+        };
+        match result {
+            Ok(()) => {
+                self.sink = Sink::Disk(ingest);
+                self.show();
+                Ok(WriteNote::Stored)
+            }
+            Err(error) => self.spill(ingest, bytes, error).await,
+        }
+    }
+
+    /// The disk gave out with `bytes` unwritten.
+    async fn spill(
+        &mut self,
+        ingest: Ingest,
+        bytes: Bytes,
+        error: StoreError,
+    ) -> Result<WriteNote, WriteError> {
+        if self.hold != Hold::Nothing {
+            self.received = ingest.length();
+            self.sink = Sink::Disk(ingest);
+            return Err(WriteError::Disk(error));
+        }
+        self.give_up_storing(ingest);
+        self.pass(bytes).await?;
+        Ok(WriteNote::Spilled(error))
+    }
+
+    /// Stops storing by decision (the thing grew beyond what may be kept): the rest passes through memory.
+    pub async fn stop_storing(&mut self) -> Result<(), WriteError> {
+        self.settle().await?;
+        match std::mem::replace(&mut self.sink, Sink::Gone) {
+            Sink::Disk(ingest) => self.give_up_storing(ingest),
+            other => self.sink = other,
+        }
+        Ok(())
+    }
+
+    fn give_up_storing(&mut self, ingest: Ingest) {
+        self.shared.spill.open(ingest.length());
+        self.sink = Sink::Memory(ingest.hasher());
+    }
+
+    async fn pass(&mut self, bytes: Bytes) -> Result<(), WriteError> {
+        if let Sink::Memory(hasher) = &mut self.sink {
+            hasher.update(&bytes);
+        }
+        self.shared.spill.push(bytes);
+        self.show();
+        loop {
+            let slowest = self.shared.slowest().ok_or(WriteError::Deserted)?;
+            if self.shared.spill.trim(slowest) {
+                return Ok(());
+            }
+            if tokio::time::timeout(SLOWEST, self.shared.spill.wait()).await.is_err() {
+                self.shared.spill.force();
+            }
+        }
+    }
+
+    /// Starts over with nothing; only while nothing was released.
+    pub async fn reset(&mut self) -> Result<(), WriteError> {
+        self.settle().await?;
+        if let Sink::Disk(ingest) = &mut self.sink {
+            ingest.reset().map_err(WriteError::Disk)?;
+        }
+        self.received = 0;
+        self.shared.progress.send_modify(|now| {
+            now.received = 0;
+            now.total = None;
+        });
+        Ok(())
+    }
+
+    /// The digest of all that was received.
+    pub async fn digest(&mut self) -> Result<Option<Digest>, WriteError> {
+        self.settle().await?;
+        Ok(match &self.sink {
+            Sink::Disk(ingest) => Some(ingest.digest()),
+            Sink::Memory(hasher) => Some(hasher.so_far()),
+            Sink::Writing(_) | Sink::Gone => None,
+        })
+    }
+
+    /// Records how far it has come. Cheap enough to call now and then.
+    pub async fn checkpoint(&mut self, key: String, note: String) -> Result<(), WriteError> {
+        self.settle().await?;
+        let Sink::Disk(ingest) = std::mem::replace(&mut self.sink, Sink::Gone) else { return Ok(()) };
+        let write = move || {
+            let result = ingest.checkpoint(&key, &note);
+            (ingest, result)
+        };
+        if let Ok((ingest, result)) = tokio::task::spawn_blocking(write).await {
+            self.sink = Sink::Disk(ingest);
+            return result.map_err(WriteError::Disk);
+        }
+        Ok(())
+    }
+
+    /// Bytes of an existing file were looked at, up to here.
+    pub fn seen(&mut self, offset: u64) {
+        self.received = offset;
+        self.show();
+    }
+
+    /// All bytes are there and right: readers may have everything. Gives the staging file to commit, if any.
+    pub fn complete(mut self, digest: Digest) -> Option<Ingest> {
+        self.end(End::Complete(digest));
+        match std::mem::replace(&mut self.sink, Sink::Gone) {
+            Sink::Disk(ingest) => Some(ingest),
+            Sink::Writing(_) | Sink::Memory(_) | Sink::Gone => None,
+        }
+    }
+
+    /// It will never be whole. Gives the staging file to keep or drop, if any.
+    pub async fn fail(mut self, failure: Failure) -> Option<Ingest> {
+        if let Err(error) = self.settle().await {
+            tracing::debug!(%error, "the last write of a failed transfer failed too");
+        }
+        self.end(End::Failed(failure));
+        match std::mem::replace(&mut self.sink, Sink::Gone) {
+            Sink::Disk(ingest) => Some(ingest),
+            Sink::Writing(_) | Sink::Memory(_) | Sink::Gone => None,
+        }
+    }
+
+    fn end(&self, end: End) {
+        self.shared.progress.send_modify(|now| {
+            if matches!(end, End::Complete(_)) {
+                now.received = self.received;
+                now.released = self.received;
+                now.total = Some(self.received);
+            }
+            now.end = Some(end);
+        });
+    }
+
+    fn show(&mut self) {
+        let received = match &self.sink {
+            Sink::Disk(ingest) => ingest.length(),
+            Sink::Memory(_) | Sink::Gone | Sink::Writing(_) => self.received,
+        };
+        let free = match self.hold {
+            Hold::Nothing => received,
+            Hold::Tail(tail) => received.saturating_sub(tail),
+            Hold::Everything => 0,
+        };
+        self.shared.progress.send_modify(|now| {
+            now.received = received;
+            now.released = now.released.max(free);
+        });
+    }
+}
+
+impl Drop for Writer {
+    /// A writer that is dropped in the middle (a panic, a cancelled task) fails its readers.
+    fn drop(&mut self) {
+        self.shared.progress.send_if_modified(|now| {
+            let ends = now.end.is_none();
+            if ends {
+                now.end = Some(End::Failed(Failure::Abandoned));
+            }
+            ends
+        });
+    }
+}

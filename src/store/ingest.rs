@@ -1,0 +1,198 @@
+//! A staging file on its way to become a blob: written once, hashed while written.
+
+use std::fmt;
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io::{self, Read as _};
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::layout::make_folder;
+use super::recovery::{self, PartialRecord};
+use super::{Stamp, Store, StoreError};
+use crate::digest::{Digest, Hasher, hex};
+
+/// A file being received. Dropped without [`Ingest::commit`] or [`Ingest::keep`], it leaves nothing.
+pub struct Ingest {
+    store: Store,
+    id: String,
+    file: Arc<File>,
+    hasher: Hasher,
+    /// What the drop must undo.
+    armed: bool,
+}
+
+/// A blob that now exists.
+#[derive(Debug, Clone, Copy)]
+pub struct Committed {
+    /// Its name.
+    pub digest: Digest,
+    /// Its file as it was when it was committed.
+    pub stamp: Stamp,
+}
+
+impl Ingest {
+    pub(super) fn create(store: &Store) -> Result<Self, StoreError> {
+        let mut random = [0; 12];
+        getrandom::fill(&mut random)
+            .map_err(|e| StoreError::io("name a file in", store.folder())(e.into()))?;
+        let id = hex(&random);
+        let path = store.0.layout.part(&id);
+        let open = || OpenOptions::new().create_new(true).read(true).write(true).mode(0o600).open(&path);
+        let file = open().or_else(|error| {
+            if error.kind() != io::ErrorKind::NotFound {
+                return Err(error);
+            }
+            // somebody removed the folders under us: make them again, once
+            store.0.layout.make_folders().map_err(io::Error::other)?;
+            open()
+        });
+        let file = Arc::new(file.map_err(StoreError::io("create", &path))?);
+        Ok(Self { store: store.clone(), id, file, hasher: Hasher::new(), armed: true })
+    }
+
+    pub(super) fn resume(store: &Store, record: &PartialRecord) -> Result<Option<Self>, StoreError> {
+        let path = store.0.layout.part(&record.id);
+        let file = match OpenOptions::new().read(true).write(true).open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(StoreError::io("open", &path)(error)),
+        };
+        let hasher = hash_prefix(&file, record.offset).map_err(StoreError::io("read", &path))?;
+        if hasher.length() != record.offset || hasher.so_far() != record.prefix {
+            recovery::forget(&store.0.layout, &record.id);
+            return Ok(None);
+        }
+        file.set_len(record.offset).map_err(StoreError::io("truncate", &path))?;
+        store.0.staged.fetch_add(record.offset, Ordering::Relaxed);
+        let id = record.id.clone();
+        Ok(Some(Self { store: store.clone(), id, file: Arc::new(file), hasher, armed: true }))
+    }
+
+    /// How many bytes it has.
+    pub fn length(&self) -> u64 {
+        self.hasher.length()
+    }
+
+    /// The digest of what it has.
+    pub fn digest(&self) -> Digest {
+        self.hasher.so_far()
+    }
+
+    /// The hash of what it has, to go on with elsewhere.
+    pub(super) fn hasher(&self) -> Hasher {
+        self.hasher.clone()
+    }
+
+    /// The file, for those who read while it grows.
+    pub(super) fn file(&self) -> &Arc<File> {
+        &self.file
+    }
+
+    pub(super) fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Adds bytes at the end. After an error the file holds what it held before.
+    pub fn append(&mut self, bytes: &[u8]) -> Result<(), StoreError> {
+        self.store.writable()?;
+        self.file.write_all_at(bytes, self.length()).map_err(|error| {
+            let path = self.store.0.layout.part(&self.id);
+            StoreError::io("write", &path)(error)
+        })?;
+        self.hasher.update(bytes);
+        self.store.0.staged.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Starts over with nothing.
+    pub fn reset(&mut self) -> Result<(), StoreError> {
+        let path = self.store.0.layout.part(&self.id);
+        self.file.set_len(0).map_err(StoreError::io("truncate", &path))?;
+        recovery::drop_record(&self.store.0.layout, &self.id);
+        self.store.0.staged.fetch_sub(self.length(), Ordering::Relaxed);
+        self.hasher = Hasher::new();
+        Ok(())
+    }
+
+    /// Records how far it has come, so that another run can go on from here.
+    pub fn checkpoint(&self, key: &str, note: &str) -> Result<(), StoreError> {
+        let record = PartialRecord {
+            id: self.id.clone(),
+            key: key.to_owned(),
+            offset: self.length(),
+            prefix: self.digest(),
+            note: note.to_owned(),
+        };
+        recovery::write_record(&self.store.0.layout, &record)
+    }
+
+    /// Leaves the file for a later run and says what it is; the last checkpoint counts.
+    pub fn keep(mut self, key: &str, note: &str) -> Result<PartialRecord, StoreError> {
+        self.checkpoint(key, note)?;
+        self.armed = false;
+        self.store.0.staged.fetch_sub(self.length(), Ordering::Relaxed);
+        Ok(PartialRecord {
+            id: self.id.clone(),
+            key: key.to_owned(),
+            offset: self.length(),
+            prefix: self.digest(),
+            note: note.to_owned(),
+        })
+    }
+
+    /// Makes it a blob: sync, rename, sync the folder. The caller has judged the digest.
+    pub fn commit(mut self) -> Result<Committed, StoreError> {
+        let digest = self.digest();
+        let layout = &self.store.0.layout;
+        let (from, to) = (layout.part(&self.id), layout.blob(&digest));
+        self.file.set_permissions(Permissions::from_mode(0o444)).map_err(StoreError::io("chmod", &from))?;
+        self.sync(&self.file, &from)?;
+        let shelf = to.parent().unwrap_or(layout.root()).to_owned();
+        make_folder(&shelf)?;
+        fs::rename(&from, &to).map_err(StoreError::io("rename", &from))?;
+        recovery::drop_record(layout, &self.id);
+        self.armed = false;
+        self.store.0.staged.fetch_sub(self.length(), Ordering::Relaxed);
+        let folder = File::open(&shelf).map_err(StoreError::io("open", &shelf))?;
+        self.sync(&folder, &shelf)?;
+        let stamp = Stamp::of(&self.file).map_err(StoreError::io("stat", &to))?;
+        Ok(Committed { digest, stamp })
+    }
+
+    fn sync(&self, file: &File, path: &std::path::Path) -> Result<(), StoreError> {
+        file.sync_all().map_err(|error| {
+            self.store.poison();
+            StoreError::io("sync", path)(error)
+        })
+    }
+}
+
+impl Drop for Ingest {
+    fn drop(&mut self) {
+        if self.armed {
+            recovery::forget(&self.store.0.layout, &self.id);
+            self.store.0.staged.fetch_sub(self.length(), Ordering::Relaxed);
+        }
+    }
+}
+
+impl fmt::Debug for Ingest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Ingest({}, {} bytes)", self.id, self.length())
+    }
+}
+
+/// Hashes the first `length` bytes, or what there is of them.
+fn hash_prefix(file: &File, length: u64) -> io::Result<Hasher> {
+    let mut hasher = Hasher::new();
+    let mut reader = file.take(length);
+    let mut piece = vec![0; super::buffer::PIECE];
+    loop {
+        let read = reader.read(&mut piece)?;
+        match piece.get(..read) {
+            Some(bytes) if read > 0 => hasher.update(bytes),
+            _ => return Ok(hasher),
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! The store on a temporary folder.
+
+use bytes::Bytes;
+
+use super::*;
+
+fn store() -> (tempfile::TempDir, Store) {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(folder.path()).unwrap();
+    (folder, store)
+}
+
+fn staging_is_empty(store: &Store) -> bool {
+    fs::read_dir(store.folder().join("staging")).unwrap().next().is_none()
+}
+
+fn commit(store: &Store, bytes: &[u8]) -> Committed {
+    let mut ingest = store.begin().unwrap();
+    ingest.append(bytes).unwrap();
+    ingest.commit().unwrap()
+}
+
+#[tokio::test]
+async fn a_committed_blob_is_named_by_its_digest_and_read_only() {
+    let (_folder, store) = store();
+    let committed = commit(&store, b"abc");
+    assert_eq!(committed.digest, Digest::of(b"abc"));
+    let (blob, stamp) = store.blob(&committed.digest).unwrap().unwrap();
+    assert_eq!(stamp, committed.stamp);
+    assert_eq!(blob.read(1, 9).await.unwrap(), Bytes::from_static(b"bc"));
+    assert!(blob.file().metadata().unwrap().permissions().readonly());
+    assert!(staging_is_empty(&store) && store.staged() == 0);
+    assert!(store.remove(&committed.digest).unwrap() && !store.remove(&committed.digest).unwrap());
+    assert_eq!(blob.read(0, 9).await.unwrap(), Bytes::from_static(b"abc"), "an open blob outlives its name");
+    assert!(store.blob(&committed.digest).unwrap().is_none());
+}
+
+#[test]
+fn what_is_not_committed_leaves_nothing() {
+    let (_folder, store) = store();
+    let mut ingest = store.begin().unwrap();
+    ingest.append(b"abc").unwrap();
+    assert_eq!(store.staged(), 3);
+    drop(ingest);
+    assert!(staging_is_empty(&store) && store.staged() == 0);
+}
+
+#[test]
+fn s22_two_daemons_do_not_share_a_folder() {
+    let (folder, _store) = store();
+    let error = Store::open(folder.path()).unwrap_err().to_string();
+    assert!(error.contains(&std::process::id().to_string()), "{error}");
+}
+
+#[test]
+fn s28_another_format_is_refused() {
+    let (folder, store) = store();
+    drop(store);
+    fs::write(folder.path().join("format"), "larder store 9\n").unwrap();
+    let error = Store::open(folder.path()).unwrap_err().to_string();
+    assert!(error.contains("larder store 9") && error.contains("larder store 1"), "{error}");
+}
+
+#[test]
+fn a_partial_is_resumed_only_where_its_prefix_is_right() {
+    let (folder, store) = store();
+    let keep = |bytes: &[u8]| {
+        let mut ingest = store.begin().unwrap();
+        ingest.append(bytes).unwrap();
+        ingest.keep("key", "note").unwrap()
+    };
+    let (good, bad, alien) = (keep(b"good bytes"), keep(b"bad bytes"), folder.path().join("staging/x.part"));
+    fs::write(&alien, "alien").unwrap();
+    fs::write(folder.path().join("staging").join(format!("{}.part", bad.id)), "BAD bytes").unwrap();
+    let mut found = store.recover().unwrap();
+    found.sort_by_key(|record| record.offset);
+    assert_eq!(found, [bad.clone(), good.clone()]);
+    assert!(!alien.exists());
+    assert!(store.resume(&bad).unwrap().is_none());
+    let mut ingest = store.resume(&good).unwrap().unwrap();
+    ingest.append(b"!").unwrap();
+    assert_eq!(ingest.commit().unwrap().digest, Digest::of(b"good bytes!"));
+    assert!(staging_is_empty(&store));
+}
+
+#[test]
+fn bytes_after_the_last_checkpoint_are_cut() {
+    let (_folder, store) = store();
+    let mut ingest = store.begin().unwrap();
+    ingest.append(b"checked").unwrap();
+    ingest.checkpoint("key", "").unwrap();
+    ingest.append(b"unsure").unwrap();
+    std::mem::forget(ingest); // as kill -9 would
+    let record = store.recover().unwrap().pop().unwrap();
+    assert_eq!(store.resume(&record).unwrap().unwrap().length(), 7);
+}
+
+#[test]
+fn s21_folders_removed_under_us_come_back() {
+    let (folder, store) = store();
+    for name in ["blobs", "staging", "pins"] {
+        fs::remove_dir_all(folder.path().join(name)).unwrap();
+    }
+    let committed = commit(&store, b"abc");
+    assert!(store.blob(&committed.digest).unwrap().is_some());
+}
+
+#[test]
+fn pins_and_scan_see_what_is_there() {
+    let (_folder, store) = store();
+    let committed = commit(&store, b"abc");
+    store.pin(&committed.digest).unwrap();
+    assert_eq!(store.pins().unwrap(), [committed.digest]);
+    assert!(store.unpin(&committed.digest).unwrap() && !store.unpin(&committed.digest).unwrap());
+    let mut seen = Vec::new();
+    store
+        .scan(|digest, stamp| {
+            seen.push((digest, stamp));
+            true
+        })
+        .unwrap();
+    assert_eq!(seen, [(committed.digest, committed.stamp)]);
+}
+
+async fn all(mut follower: Follower) -> Result<Vec<u8>, Failure> {
+    let mut got = Vec::new();
+    while let Some((_, bytes)) = follower.next().await? {
+        got.extend_from_slice(&bytes);
+    }
+    Ok(got)
+}
+
+#[tokio::test]
+async fn c06_readers_at_any_offset_wait_for_the_rest() {
+    let (_folder, store) = store();
+    let mut writer = Writer::new(store.begin().unwrap(), Some(9), Hold::Nothing);
+    let growing = writer.growing();
+    let readers: Vec<_> =
+        [(0, None), (4, None), (2, Some(5))].map(|(a, b)| tokio::spawn(all(growing.follow(a, b)))).into();
+    for piece in ["abc", "def", "ghi"] {
+        writer.write(Bytes::from(piece)).await.unwrap();
+        tokio::task::yield_now().await;
+    }
+    let digest = writer.digest().await.unwrap().unwrap();
+    let late = tokio::spawn(all(growing.follow(7, None)));
+    assert_eq!(writer.complete(digest).unwrap().commit().unwrap().digest, Digest::of(b"abcdefghi"));
+    let mut got = Vec::new();
+    for reader in readers.into_iter().chain([late]) {
+        got.push(String::from_utf8(reader.await.unwrap().unwrap()).unwrap());
+    }
+    assert_eq!(got, ["abcdefghi", "efghi", "cde", "hi"]);
+    assert_eq!(growing.readers(), 0);
+}
+
+#[tokio::test]
+async fn held_bytes_wait_for_the_proof_and_never_end_cleanly_without_it() {
+    let (_folder, store) = store();
+    let mut writer = Writer::new(store.begin().unwrap(), Some(6), Hold::Tail(2));
+    let mut follower = writer.growing().follow(0, None);
+    writer.write(Bytes::from("abcdef")).await.unwrap();
+    writer.settle().await.unwrap();
+    assert_eq!(follower.next().await.unwrap().unwrap(), (0, Bytes::from("abcd")));
+    drop(writer.fail(Failure::Digest).await);
+    assert_eq!(follower.next().await, Err(Failure::Digest));
+    assert!(staging_is_empty(&store));
+}
+
+#[tokio::test]
+async fn a_writer_that_is_dropped_fails_its_readers() {
+    let (_folder, store) = store();
+    let mut writer = Writer::new(store.begin().unwrap(), None, Hold::Nothing);
+    writer.write(Bytes::from("abc")).await.unwrap();
+    let reader = tokio::spawn(all(writer.growing().follow(0, None)));
+    writer.settle().await.unwrap();
+    drop(writer);
+    assert_eq!(reader.await.unwrap(), Err(Failure::Abandoned));
+}
+
+#[tokio::test]
+async fn s01_when_the_disk_gives_out_the_rest_passes_through_memory() {
+    let (_folder, store) = store();
+    let mut writer = Writer::new(store.begin().unwrap(), None, Hold::Nothing);
+    let reader = tokio::spawn(all(writer.growing().follow(0, None)));
+    let piece = Bytes::from(vec![7u8; 1 << 20]);
+    writer.write(piece.clone()).await.unwrap();
+    writer.stop_storing().await.unwrap();
+    assert!(!writer.is_storing() && staging_is_empty(&store));
+    for _ in 0..12 {
+        writer.write(piece.clone()).await.unwrap();
+    }
+    let digest = writer.digest().await.unwrap().unwrap();
+    assert_eq!(digest, Digest::of(&vec![7u8; 13 << 20]));
+    assert!(writer.complete(digest).is_none());
+    assert_eq!(reader.await.unwrap().unwrap().len(), 13 << 20);
+}
+
+#[tokio::test]
+async fn what_cannot_be_stored_ends_when_nobody_reads_it() {
+    let (_folder, store) = store();
+    let mut writer = Writer::new(store.begin().unwrap(), None, Hold::Nothing);
+    writer.stop_storing().await.unwrap();
+    assert!(matches!(writer.write(Bytes::from("x")).await, Err(WriteError::Deserted)));
+}
