@@ -1,0 +1,69 @@
+use super::*;
+use crate::clock::{ManualClock, Timestamp};
+use crate::digest::Digest;
+
+const ME: NodeId = NodeId::from_bytes([9; 16]);
+const ASKER: NodeId = NodeId::from_bytes([1; 16]);
+
+fn thing(n: u32) -> Thing {
+    Thing::Blob(Digest::of(&n.to_be_bytes()))
+}
+
+fn bearer(grant: GrantId, counter: u64) -> Bearer {
+    Bearer { grant, thing: thing(0), asker: ASKER, holder: ME, counter }
+}
+
+fn grants() -> (Arc<ManualClock>, Grants) {
+    let clock = ManualClock::new(Timestamp(0));
+    (clock.clone(), Grants::new(clock))
+}
+
+#[test]
+fn a_grant_admits_its_asker_to_its_thing_with_fresh_counters() {
+    let (_, grants) = grants();
+    let id = grants.issue(ASKER, thing(0)).unwrap();
+    assert_eq!(grants.issue(ASKER, thing(0)).unwrap(), id, "the same grant goes on");
+    for counter in [1, 2, 5, 4] {
+        assert_eq!(grants.admit(&bearer(id, counter), ME), Ok(()));
+        assert_eq!(grants.admit(&bearer(id, counter), ME), Err(Refused::Spent));
+    }
+    let other = NodeId::from_bytes([4; 16]);
+    assert_eq!(grants.admit(&bearer(id, 9), other), Err(Refused::Mismatch));
+    assert_eq!(grants.admit(&Bearer { asker: other, ..bearer(id, 9) }, ME), Err(Refused::Mismatch));
+    assert_eq!(grants.admit(&Bearer { thing: thing(1), ..bearer(id, 9) }, ME), Err(Refused::Mismatch));
+    assert_eq!(grants.admit(&bearer(GrantId([0; 16]), 9), ME), Err(Refused::Unknown));
+}
+
+#[test]
+fn a_grant_ends_a_minute_after_its_last_use() {
+    let (clock, grants) = grants();
+    let id = grants.issue(ASKER, thing(0)).unwrap();
+    for counter in 1..5 {
+        clock.advance(Duration::from_secs(59));
+        assert_eq!(grants.admit(&bearer(id, counter), ME), Ok(()));
+    }
+    clock.advance(Duration::from_secs(60));
+    assert_eq!(grants.admit(&bearer(id, 9), ME), Err(Refused::Unknown));
+    let again = grants.issue(ASKER, thing(0)).unwrap();
+    assert_ne!(again, id);
+    assert_eq!(grants.admit(&bearer(again, 1), ME), Ok(()));
+}
+
+#[test]
+fn the_book_is_bounded_and_keeps_what_is_used() {
+    let (clock, grants) = grants();
+    let id = grants.issue(ASKER, thing(0)).unwrap();
+    let limit = u32::try_from(MOST).unwrap();
+    for n in 1..limit * 3 {
+        clock.advance(Duration::from_millis(1));
+        grants.issue(ASKER, thing(n)).unwrap();
+        if n % 1000 == 0 {
+            assert_eq!(grants.admit(&bearer(id, u64::from(n)), ME), Ok(()));
+        }
+    }
+    assert!(grants.book().grants.len() <= MOST);
+    clock.advance(Duration::from_secs(61));
+    grants.issue(ASKER, thing(0)).unwrap();
+    let book = grants.book();
+    assert_eq!((book.grants.len(), book.by_use.len(), book.order.len()), (1, 1, 1));
+}
