@@ -1,9 +1,27 @@
-//! Who a node is: its id and the pin of its key.
+//! Who a node is: its id, the pin of its key, and the key itself.
+//!
+//! The key is made at the first start and stays: `identity.key` (0600) in the state folder, and beside it the
+//! self-signed certificate, `identity.crt`, which is made anew whenever it is missing or does not fit the key.
+//! A key that cannot be read is never replaced in silence, because neighbours know the node by it.
 
 use std::fmt;
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::path::Path;
 use std::str::FromStr;
+use std::sync::Arc;
 
+use rcgen::{KeyPair, PKCS_ECDSA_P256_SHA256, PublicKeyData as _};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use serde::{Deserialize, Serialize};
+use zeroize::Zeroizing;
+
+use super::{TlsError, authority};
+
+const KEY_FILE: &str = "identity.key";
+const CERTIFICATE_FILE: &str = "identity.crt";
 
 /// A node's id: the first 16 bytes of SHA-256 over its public key (SPKI), as a UUIDv8.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -13,6 +31,170 @@ pub struct NodeId(uuid::Uuid);
 /// SHA-256 over a node's public key (SubjectPublicKeyInfo, DER).
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Pin(pub [u8; 32]);
+
+/// This node's key and certificate; a cheap clone.
+#[derive(Clone)]
+pub struct Identity(Arc<Inner>);
+
+struct Inner {
+    node: NodeId,
+    pin: Pin,
+    certificate: CertificateDer<'static>,
+    key: PrivatePkcs8KeyDer<'static>,
+}
+
+impl Identity {
+    /// The identity kept in the state folder; made there at the first start.
+    pub fn load_or_create(state_dir: &Path) -> Result<Self, TlsError> {
+        let path = state_dir.join(KEY_FILE);
+        let key = match read_key(&path) {
+            Err(TlsError::File { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+                create_key(&path)?
+            }
+            other => other?,
+        };
+        let path = state_dir.join(CERTIFICATE_FILE);
+        let pin = authority::pin_of_key(&key.subject_public_key_info());
+        let certificate = match read_certificate(&path, &pin) {
+            Some(kept) => kept,
+            None => create_certificate(&path, &key)?,
+        };
+        Ok(Self::of(&key, pin, certificate))
+    }
+
+    /// Gives the state folder a new identity in the place of the old one: two machines made from one image
+    /// would otherwise be the same node.
+    pub fn renew(state_dir: &Path) -> Result<Self, TlsError> {
+        let path = state_dir.join(KEY_FILE);
+        let key = authority::new_key()?;
+        let pem = Zeroizing::new(key.serialize_pem());
+        let new = Staged::write(&path, pem.as_bytes(), 0o600).map_err(TlsError::file(&path))?;
+        new.replace(&path).map_err(TlsError::file(&path))?;
+        Self::load_or_create(state_dir)
+    }
+
+    /// An identity that lives as long as this process.
+    pub fn generate() -> Result<Self, TlsError> {
+        let key = authority::new_key()?;
+        let certificate = authority::self_signed(&key)?.der().clone();
+        let pin = authority::pin_of_key(&key.subject_public_key_info());
+        Ok(Self::of(&key, pin, certificate))
+    }
+
+    /// The node's id.
+    pub fn node(&self) -> NodeId {
+        self.0.node
+    }
+
+    /// The pin of the node's key.
+    pub fn pin(&self) -> Pin {
+        self.0.pin
+    }
+
+    /// What a TLS configuration presents and signs with.
+    pub(super) fn credentials(&self) -> (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>) {
+        (vec![self.0.certificate.clone()], PrivateKeyDer::Pkcs8(self.0.key.clone_key()))
+    }
+
+    fn of(key: &KeyPair, pin: Pin, certificate: CertificateDer<'static>) -> Self {
+        let key = PrivatePkcs8KeyDer::from(key.serialize_der());
+        Self(Arc::new(Inner { node: NodeId::of(&pin), pin, certificate, key }))
+    }
+}
+
+impl fmt::Debug for Identity {
+    /// Never the key.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Identity").field("node", &self.0.node).finish_non_exhaustive()
+    }
+}
+
+fn read_key(path: &Path) -> Result<KeyPair, TlsError> {
+    let pem = Zeroizing::new(fs::read(path).map_err(TlsError::file(path))?);
+    keep_private(path);
+    let content = || TlsError::Content { path: path.to_owned(), what: "ECDSA P-256 key in PEM form" };
+    let der = PrivatePkcs8KeyDer::from_pem_slice(&pem).map_err(|_ignored| content())?;
+    KeyPair::from_pkcs8_der_and_sign_algo(&der, &PKCS_ECDSA_P256_SHA256).map_err(|_ignored| content())
+}
+
+/// A key that others could read is theirs too: the mode is mended, and the administrator told.
+fn keep_private(path: &Path) {
+    let open = fs::metadata(path).is_ok_and(|meta| meta.permissions().mode() & 0o077 != 0);
+    if open {
+        match fs::set_permissions(path, Permissions::from_mode(0o600)) {
+            Ok(()) => {
+                tracing::warn!(path = %path.display(), "the node's key was readable by others: mode set to 0600")
+            }
+            Err(error) => {
+                tracing::warn!(path = %path.display(), %error, "the node's key is readable by others");
+            }
+        }
+    }
+}
+
+/// Linking the finished file to its name cannot overwrite: of two processes starting at once both end up
+/// with the key of the faster one.
+fn create_key(path: &Path) -> Result<KeyPair, TlsError> {
+    let key = authority::new_key()?;
+    let pem = Zeroizing::new(key.serialize_pem());
+    let new = Staged::write(path, pem.as_bytes(), 0o600).map_err(TlsError::file(path))?;
+    match new.claim(path) {
+        Ok(()) => Ok(key),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => read_key(path),
+        Err(error) => Err(TlsError::file(path)(error)),
+    }
+}
+
+fn read_certificate(path: &Path, pin: &Pin) -> Option<CertificateDer<'static>> {
+    let certificate = CertificateDer::from_pem_slice(&fs::read(path).ok()?).ok()?;
+    (authority::pin_of_certificate(&certificate)? == *pin).then_some(certificate)
+}
+
+fn create_certificate(path: &Path, key: &KeyPair) -> Result<CertificateDer<'static>, TlsError> {
+    let certificate = authority::self_signed(key)?;
+    let new = Staged::write(path, certificate.pem().as_bytes(), 0o644).map_err(TlsError::file(path))?;
+    new.replace(path).map_err(TlsError::file(path))?;
+    Ok(certificate.der().clone())
+}
+
+/// A finished file under a temporary name, removed again unless it gets its own.
+struct Staged(std::path::PathBuf);
+
+impl Staged {
+    fn write(target: &Path, content: &[u8], mode: u32) -> io::Result<Self> {
+        let tag = getrandom::u64().map_err(io::Error::other)?;
+        let path = target.with_extension(format!("{tag:016x}.new"));
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&path)?;
+        let staged = Self(path);
+        file.write_all(content)?;
+        file.sync_all()?;
+        Ok(staged)
+    }
+
+    fn claim(self, target: &Path) -> io::Result<()> {
+        fs::hard_link(&self.0, target)?;
+        sync_folder(target)
+    }
+
+    fn replace(self, target: &Path) -> io::Result<()> {
+        fs::rename(&self.0, target)?;
+        sync_folder(target)
+    }
+}
+
+impl Drop for Staged {
+    fn drop(&mut self) {
+        if let Err(error) = fs::remove_file(&self.0)
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            tracing::debug!(path = %self.0.display(), %error, "a temporary file stays behind");
+        }
+    }
+}
+
+fn sync_folder(file: &Path) -> io::Result<()> {
+    file.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
+}
 
 impl NodeId {
     /// The id that belongs to a pin.
