@@ -1,1 +1,231 @@
-//! The room `index`.
+//! What is known about the bytes: blobs, the answers that named them, and what must outlive both.
+//!
+//! All of it lives in memory and is answered from there; one thread per database writes what changed, at most
+//! 200 ms later, so no caller waits for SQLite or sees its troubles (they stand in
+//! [`Health`](crate::telemetry::Health) as `index` and `state`). Two files in the state folder:
+//!
+//! - `index.db`: [`BlobRecord`] and [`ResourceRecord`]. It is a description: files are the truth, and a lost
+//!   answer costs a revalidation. A damaged or unreadable file is moved to `index.db.damaged` and made anew,
+//!   which [`Opened::fresh`] tells the caller, who then looks at the store.
+//! - `state.db`: [`BanRecord`], [`CutRecord`], settings. It cannot be rebuilt, so a damaged one refuses to open
+//!   with a sentence, and [`Index::backup_state`] keeps a copy.
+//!
+//! Promises: what was marked before [`Index::flush`] is on disk after it, whole batches or nothing. A URL has
+//! at most 16 variants; answers, bans and cuts are bounded, the oldest go first. Opening reads everything
+//! (about 0.4 s for 200 000 rows, a few milliseconds for a small index). Never deletes or opens a blob: the
+//! caller puts a blob when its file is durable and removes it after the file is gone.
+
+mod ban;
+mod blob;
+mod cut;
+mod hot;
+mod migrations;
+mod open;
+mod resource;
+mod setting;
+mod shelf;
+
+#[cfg(test)]
+mod tests;
+
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::clock::{SharedClock, Timestamp};
+use crate::digest::Digest;
+use crate::orm::Writer;
+use crate::policy::{ResourceKey, UrlKey};
+use crate::telemetry::Health;
+
+pub use ban::{BanColumns, BanRecord};
+pub use blob::{BlobColumns, BlobRecord, Totals};
+pub use cut::{CutColumns, CutRecord};
+pub use open::IndexError;
+pub use resource::{ResourceColumns, ResourceRecord};
+pub use setting::{SettingColumns, SettingRecord};
+use shelf::{IndexShelf, StateShelf};
+
+/// The index; a cheap clone.
+#[derive(Debug, Clone)]
+pub struct Index(Arc<Inner>);
+
+/// How the index was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Opened {
+    /// `index.db` was made by this opening, so the store knows more than the index.
+    pub fresh: bool,
+}
+
+#[derive(Debug)]
+struct Inner {
+    shelf: Arc<IndexShelf>,
+    writer: Writer,
+    state: Arc<StateShelf>,
+    state_writer: Writer,
+    state_path: PathBuf,
+}
+
+impl Index {
+    /// Opens both databases in the state folder and reads them; makes what is missing. Blocks.
+    pub fn open(
+        state_dir: &Path,
+        clock: &SharedClock,
+        health: &Health,
+    ) -> Result<(Self, Opened), IndexError> {
+        let folder = open::Folder::new(state_dir)?;
+        let (database, shelf) = folder.index()?;
+        let opened = Opened { fresh: database.is_fresh() };
+        let (state_database, state) = folder.state(clock.now())?;
+        let (shelf, state) = (Arc::new(shelf), Arc::new(state));
+        let start = |result: std::io::Result<Writer>| result.map_err(IndexError::Thread);
+        let inner = Inner {
+            writer: start(Writer::start(database, Arc::clone(&shelf), health.clone(), "index"))?,
+            state_writer: start(Writer::start(state_database, Arc::clone(&state), health.clone(), "state"))?,
+            state_path: folder.state_path(),
+            shelf,
+            state,
+        };
+        // what is beyond a bound or out of date was found while reading
+        inner.writer.mark();
+        inner.state_writer.mark();
+        Ok((Self(Arc::new(inner)), opened))
+    }
+
+    /// What is known about a blob.
+    pub fn blob(&self, digest: &Digest) -> Option<Arc<BlobRecord>> {
+        self.0.shelf.blobs.get(digest)
+    }
+
+    /// Notes a blob whose file is durable.
+    pub fn put_blob(&self, record: BlobRecord) {
+        self.0.shelf.blobs.put(record);
+        self.0.writer.mark();
+    }
+
+    /// Forgets a blob whose file is gone.
+    pub fn remove_blob(&self, digest: &Digest) {
+        if self.0.shelf.blobs.remove(digest) {
+            self.0.writer.mark();
+        }
+    }
+
+    /// All blobs, in no order.
+    pub fn blobs(&self) -> Vec<Arc<BlobRecord>> {
+        self.0.shelf.blobs.all()
+    }
+
+    /// How many blobs there are, and how large they are together.
+    pub fn totals(&self) -> Totals {
+        self.0.shelf.blobs.totals()
+    }
+
+    /// A blob was read: one hit more, and the time if it is later than the one known.
+    pub fn used(&self, digest: &Digest, now: Timestamp) {
+        if self.0.shelf.blobs.used(digest, now) {
+            self.0.writer.mark();
+        }
+    }
+
+    /// The answers a URL led to, one for each variant.
+    pub fn variants(&self, url: &UrlKey) -> Vec<Arc<ResourceRecord>> {
+        self.0.shelf.resources.variants(url)
+    }
+
+    /// The answer of this name.
+    pub fn resource(&self, key: &ResourceKey) -> Option<Arc<ResourceRecord>> {
+        self.0.shelf.resources.get(key)
+    }
+
+    /// Notes an answer, in the place of the one of the same URL and variant.
+    pub fn put_resource(&self, record: ResourceRecord) {
+        self.0.shelf.resources.put(record);
+        self.0.writer.mark();
+    }
+
+    /// Forgets one answer.
+    pub fn remove_resource(&self, key: &ResourceKey) {
+        if self.0.shelf.resources.remove(key) {
+            self.0.writer.mark();
+        }
+    }
+
+    /// Forgets all answers of a URL.
+    pub fn remove_url(&self, url: &UrlKey) {
+        if self.0.shelf.resources.remove_url(url) {
+            self.0.writer.mark();
+        }
+    }
+
+    /// The answers that led to a blob.
+    pub fn resources_of(&self, digest: &Digest) -> Vec<Arc<ResourceRecord>> {
+        self.0.shelf.resources.of_blob(digest)
+    }
+
+    /// All answers, in no order.
+    pub fn resources(&self) -> Vec<Arc<ResourceRecord>> {
+        self.0.shelf.resources.all()
+    }
+
+    /// All bans, also those that have ended and are remembered for their count.
+    pub fn bans(&self) -> Vec<Arc<BanRecord>> {
+        self.0.state.bans.all()
+    }
+
+    /// Notes a ban, in the place of the one of the same address.
+    pub fn put_ban(&self, record: BanRecord) {
+        self.0.state.put_ban(record);
+        self.0.state_writer.mark();
+    }
+
+    /// Forgets a ban.
+    pub fn remove_ban(&self, address: IpAddr) {
+        if self.0.state.bans.remove(&address.to_canonical()).is_some() {
+            self.0.state_writer.mark();
+        }
+    }
+
+    /// The byte at which this client's download of this URL was cut for a wrong digest, if that is still
+    /// remembered.
+    pub fn cut(&self, client: IpAddr, url: &UrlKey, now: Timestamp) -> Option<u64> {
+        self.0.state.cut(client, url, now)
+    }
+
+    /// Remembers until then that a client was cut at this byte. Of two cuts the further one counts: what the
+    /// client kept may be of either.
+    pub fn put_cut(&self, client: IpAddr, url: &UrlKey, at: u64, until: Timestamp) {
+        self.0.state.put_cut(client, url, at, until);
+        self.0.state_writer.mark();
+    }
+
+    /// A setting that the daemon made for itself.
+    pub fn setting(&self, name: &str) -> Option<String> {
+        self.0.state.settings.get(&name.to_owned()).map(|setting| setting.value.clone())
+    }
+
+    /// Remembers a setting.
+    pub fn put_setting(&self, name: &str, value: &str) {
+        self.0.state.settings.put(SettingRecord { name: name.to_owned(), value: value.to_owned() });
+        self.0.state_writer.mark();
+    }
+
+    /// Waits until everything done so far is on disk; false if that could not be done in good time (the
+    /// changes are kept and tried again). Blocks.
+    pub fn flush(&self) -> bool {
+        let index = self.0.writer.flush();
+        self.0.state_writer.flush() && index
+    }
+
+    /// Copies `state.db` to `state.db.backup` while it is in use; once a day is enough. Blocks.
+    pub fn backup_state(&self) -> Result<PathBuf, IndexError> {
+        self.0.state_writer.flush();
+        open::backup(&self.0.state_path)
+    }
+
+    /// Writes what is left and ends the threads; false if something could not be written. What is marked
+    /// after this stays in memory. Blocks.
+    pub fn close(&self) -> bool {
+        let index = self.0.writer.close();
+        self.0.state_writer.close() && index
+    }
+}

@@ -1,0 +1,250 @@
+//! A table in memory whose changes are written behind: rows by key, and the keys that changed since.
+//!
+//! A row is changed first and its key noted after, so whoever takes the keys and then reads the rows sees at
+//! least every change that was noted.
+
+use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasher, Hash, Hasher, RandomState};
+use std::mem;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use crate::orm::{Database, DbError, Record, Repository};
+
+/// A map with the cheap secret hasher.
+pub(super) type Map<K, V> = HashMap<K, V, Seeded>;
+
+/// The rows of a record in memory.
+#[derive(Debug)]
+pub(super) struct Hot<R: Record> {
+    rows: RwLock<Map<R::Key, Arc<R>>>,
+    changed: Changed<R::Key>,
+}
+
+/// The keys of rows that are not yet on disk as they are.
+#[derive(Debug)]
+pub(super) struct Changed<K>(Mutex<HashSet<K, Seeded>>);
+
+/// Makes hashers that share one secret. Keys are mostly hashes that neighbours may choose freely: without the
+/// secret they could make them meet in one bucket, with it one multiplication each 16 bytes is enough.
+#[derive(Debug, Clone)]
+pub(super) struct Seeded([u64; 2]);
+
+/// Folds bytes in, 16 at a time.
+pub(super) struct SeededHasher {
+    state: u64,
+    secret: [u64; 2],
+}
+
+// === impl Hot ===
+
+impl<R: Record> Hot<R>
+where
+    R::Key: Hash + Eq,
+{
+    /// Reads all rows.
+    pub(super) fn load(database: &Database) -> Result<Self, DbError> {
+        let mut rows = Map::default();
+        Repository::<R>::new(database).each(|row| {
+            rows.insert(row.key(), Arc::new(row));
+        })?;
+        Ok(Self { rows: RwLock::new(rows), changed: Changed::default() })
+    }
+
+    pub(super) fn get(&self, key: &R::Key) -> Option<Arc<R>> {
+        self.read().get(key).cloned()
+    }
+
+    pub(super) fn all(&self) -> Vec<Arc<R>> {
+        self.read().values().cloned().collect()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.read().len()
+    }
+
+    /// The row that was there before.
+    pub(super) fn put(&self, row: R) -> Option<Arc<R>> {
+        let key = row.key();
+        let before = self.lock().insert(key.clone(), Arc::new(row));
+        self.changed.note(key);
+        before
+    }
+
+    /// The row that was there.
+    pub(super) fn remove(&self, key: &R::Key) -> Option<Arc<R>> {
+        let before = self.lock().remove(key)?;
+        self.changed.note(key.clone());
+        Some(before)
+    }
+
+    /// Changes a row in its place; false if there is none.
+    pub(super) fn change(&self, key: &R::Key, change: impl FnOnce(&mut R)) -> bool
+    where
+        R: Clone,
+    {
+        let mut rows = self.lock();
+        let Some(row) = rows.get_mut(key) else { return false };
+        change(Arc::make_mut(row));
+        drop(rows);
+        self.changed.note(key.clone());
+        true
+    }
+
+    /// Keeps the number of rows at or below `limit`: beyond it the rows of the lowest rank go, a sixteenth of
+    /// the limit at once so that a flood does not search all rows for each one of its own.
+    pub(super) fn bound<O: Ord>(&self, limit: usize, rank: impl Fn(&R) -> O) {
+        if self.len() <= limit {
+            return;
+        }
+        let mut rows = self.lock();
+        let excess = rows.len().saturating_sub(limit - limit / 16);
+        let ranked = rows.iter().map(|(key, row)| (rank(row), key.clone())).collect();
+        let gone = lowest(ranked, excess);
+        for key in &gone {
+            rows.remove(key);
+        }
+        drop(rows);
+        self.changed.note_all(gone);
+    }
+
+    /// Drops the rows that are out of date.
+    pub(super) fn retain(&self, keep: impl Fn(&R) -> bool) {
+        let mut gone = Vec::new();
+        self.lock().retain(|key, row| {
+            let kept = keep(row);
+            if !kept {
+                gone.push(key.clone());
+            }
+            kept
+        });
+        self.changed.note_all(gone);
+    }
+
+    pub(super) const fn changed(&self) -> &Changed<R::Key> {
+        &self.changed
+    }
+
+    /// Every row counts as changed.
+    pub(super) fn all_changed(&self) {
+        let keys: Vec<_> = self.read().keys().cloned().collect();
+        self.changed.note_all(keys);
+    }
+
+    /// Writes the present state of these rows.
+    pub(super) fn write(&self, keys: &HashSet<R::Key, Seeded>, database: &Database) -> Result<(), DbError> {
+        write_behind(keys, database, |key| self.get(key))
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Map<R::Key, Arc<R>>> {
+        self.rows.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lock(&self) -> RwLockWriteGuard<'_, Map<R::Key, Arc<R>>> {
+        self.rows.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Writes the rows that `get` still has, deletes the others.
+pub(super) fn write_behind<R: Record>(
+    keys: &HashSet<R::Key, Seeded>,
+    database: &Database,
+    get: impl Fn(&R::Key) -> Option<Arc<R>>,
+) -> Result<(), DbError> {
+    let rows = Repository::<R>::new(database);
+    for key in keys {
+        match get(key) {
+            Some(row) => rows.upsert(&row)?,
+            None => {
+                rows.delete(key)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The `count` keys of the lowest rank.
+pub(super) fn lowest<K, O: Ord>(mut ranked: Vec<(O, K)>, count: usize) -> Vec<K> {
+    if count > 0 && count < ranked.len() {
+        ranked.select_nth_unstable_by(count, |(a, _), (b, _)| a.cmp(b));
+    }
+    ranked.into_iter().take(count).map(|(_, key)| key).collect()
+}
+
+// === impl Changed ===
+
+impl<K: Hash + Eq> Changed<K> {
+    pub(super) fn note(&self, key: K) {
+        self.lock().insert(key);
+    }
+
+    pub(super) fn note_all(&self, keys: impl IntoIterator<Item = K>) {
+        self.lock().extend(keys);
+    }
+
+    /// All keys noted since the last time.
+    pub(super) fn take(&self) -> HashSet<K, Seeded> {
+        mem::take(&mut self.lock())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashSet<K, Seeded>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<K> Default for Changed<K> {
+    fn default() -> Self {
+        Self(Mutex::new(HashSet::default()))
+    }
+}
+
+// === the hasher ===
+
+impl Default for Seeded {
+    fn default() -> Self {
+        let random = RandomState::new();
+        Self([random.hash_one(0_u8), random.hash_one(1_u8)])
+    }
+}
+
+impl BuildHasher for Seeded {
+    type Hasher = SeededHasher;
+
+    fn build_hasher(&self) -> SeededHasher {
+        let [state, _] = self.0;
+        SeededHasher { state, secret: self.0 }
+    }
+}
+
+impl Hasher for SeededHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        let (words, rest) = bytes.as_chunks::<8>();
+        let mut words = words.iter().map(|word| u64::from_le_bytes(*word));
+        while let Some(first) = words.next() {
+            self.fold(first, words.next().unwrap_or(0));
+        }
+        if !rest.is_empty() {
+            let word = rest.iter().fold(0, |word, byte| word << 8 | u64::from(*byte));
+            self.fold(word, rest.len() as u64);
+        }
+    }
+
+    fn write_u8(&mut self, number: u8) {
+        self.fold(u64::from(number), 1);
+    }
+
+    fn write_usize(&mut self, number: usize) {
+        self.fold(number as u64, 8);
+    }
+
+    fn finish(&self) -> u64 {
+        self.state
+    }
+}
+
+impl SeededHasher {
+    fn fold(&mut self, a: u64, b: u64) {
+        let [first, second] = self.secret;
+        let (low, high) = (a ^ first ^ self.state).carrying_mul(b ^ second, 0);
+        self.state = low ^ high;
+    }
+}

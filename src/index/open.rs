@@ -1,0 +1,206 @@
+//! Opening the two files: what is damaged, what is done about it, and the sentences for the administrator.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::migrations::{INDEX, STATE};
+use super::shelf::{IndexShelf, StateShelf};
+use crate::clock::Timestamp;
+use crate::orm::{Database, DbError, Kind, Schema};
+
+/// Why the index could not be opened or copied. Each is a sentence that says what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum IndexError {
+    /// The state folder cannot be used.
+    #[error("cannot use the state folder {path}: {source}")]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A newer program wrote the file.
+    #[error("{path} was written by a newer Larder: {source}. {hint}", path = path.display())]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Which versions.
+        source: DbError,
+        /// What to do.
+        hint: &'static str,
+    },
+    /// `state.db` is damaged and must not be thrown away.
+    #[error("{path} is damaged: {source}. {hint}", path = path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// In which way.
+        source: DbError,
+        /// What to do.
+        hint: String,
+    },
+    /// Anything else: locked by another program, no space, an error of the disk.
+    #[error("cannot open {path}: {source}. {hint}", path = path.display())]
+    Open {
+        /// The file.
+        path: PathBuf,
+        /// What SQLite or the system said.
+        source: DbError,
+        /// What to do.
+        hint: &'static str,
+    },
+    /// No backup could be made; the one from before is still there.
+    #[error("cannot copy {path} to its backup: {source}", path = path.display())]
+    Backup {
+        /// The file.
+        path: PathBuf,
+        /// What SQLite or the system said.
+        source: DbError,
+    },
+    /// No thread for writing.
+    #[error("cannot start a thread that writes the index: {0}")]
+    Thread(io::Error),
+}
+
+/// The state folder.
+#[derive(Debug)]
+pub(super) struct Folder {
+    index: PathBuf,
+    state: PathBuf,
+}
+
+impl Folder {
+    pub(super) fn new(path: &Path) -> Result<Self, IndexError> {
+        fs::create_dir_all(path).map_err(|source| IndexError::Folder { path: path.to_owned(), source })?;
+        Ok(Self { index: path.join("index.db"), state: path.join("state.db") })
+    }
+
+    pub(super) fn state_path(&self) -> PathBuf {
+        self.state.clone()
+    }
+
+    /// Opens and reads `index.db`; a file that is of no use is set aside and made anew.
+    pub(super) fn index(&self) -> Result<(Database, IndexShelf), IndexError> {
+        let path = &self.index;
+        let load = |database: Database| IndexShelf::load(&database).map(|shelf| (database, shelf));
+        let cause = match Database::open(path, &INDEX).and_then(load) {
+            Ok(opened) => return Ok(opened),
+            Err(cause) if !matches!(cause.kind(), Kind::Damaged | Kind::Unreadable) => {
+                return Err(refused(path, cause, "Or move the file away: it will be made anew."));
+            }
+            Err(cause) => cause,
+        };
+        let aside = set_aside(path).map_err(|source| IndexError::Open {
+            path: path.clone(),
+            source: source.into(),
+            hint: "It is damaged and cannot be moved away: remove it.",
+        })?;
+        tracing::warn!(file = %path.display(), aside = %aside.display(), %cause, "the index was damaged and is made anew");
+        let again = Database::open(path, &INDEX).and_then(load);
+        again.map_err(|source| refused(path, source, "Look at its folder."))
+    }
+
+    /// Opens and reads `state.db`; a damaged one is left as it is.
+    pub(super) fn state(&self, now: Timestamp) -> Result<(Database, StateShelf), IndexError> {
+        let path = &self.state;
+        let backup = with_suffix(path, ".backup");
+        if backup.exists() && fs::metadata(path).is_ok_and(|file| file.len() == 0) {
+            return Err(self.damaged(DbError::Schema("it is empty, though it has a backup".to_owned())));
+        }
+        let opened = Database::open(path, &STATE)
+            .and_then(|database| StateShelf::load(&database, now).map(|shelf| (database, shelf)));
+        opened.map_err(|cause| match cause.kind() {
+            Kind::Damaged => self.damaged(cause),
+            Kind::Busy | Kind::Full | Kind::Newer | Kind::Unreadable | Kind::Constraint | Kind::Other => {
+                refused(
+                    path,
+                    cause,
+                    "It holds what cannot be made again, such as the bans: do not delete it.",
+                )
+            }
+        })
+    }
+
+    fn damaged(&self, source: DbError) -> IndexError {
+        let (path, backup) = (self.state.clone(), with_suffix(&self.state, ".backup"));
+        let begin = "move it away to begin with no bans and settings";
+        let hint = if backup.exists() {
+            format!("Put its backup {} in its place, or {begin}.", backup.display())
+        } else {
+            format!("Put a backup of yours in its place, or {begin}.")
+        };
+        IndexError::Damaged { path, source, hint }
+    }
+}
+
+/// A new database in the place of one that was found damaged while in use. Without a cause it was set aside
+/// before: what is there now is good unless it cannot be opened.
+pub(super) fn anew(path: &Path, schema: &Schema, cause: Option<&DbError>) -> Result<Database, DbError> {
+    if cause.is_none() {
+        match Database::open(path, schema) {
+            Err(error) if matches!(error.kind(), Kind::Damaged | Kind::Unreadable) => {}
+            result => return result,
+        }
+    }
+    let aside = set_aside(path)?;
+    let cause = cause.map(ToString::to_string);
+    tracing::error!(file = %path.display(), aside = %aside.display(), cause, "a damaged database is written anew");
+    Database::open(path, schema)
+}
+
+/// Copies a database that is in use to its backup.
+pub(super) fn backup(path: &Path) -> Result<PathBuf, IndexError> {
+    let to = with_suffix(path, ".backup");
+    let copied = Database::open(path, &STATE).and_then(|database| database.backup(&to));
+    copied.map_err(|source| IndexError::Backup { path: path.to_owned(), source })?;
+    Ok(to)
+}
+
+fn refused(path: &Path, source: DbError, last: &'static str) -> IndexError {
+    let path = path.to_owned();
+    match source.kind() {
+        Kind::Newer => IndexError::Newer { path, source, hint: last },
+        Kind::Busy => {
+            IndexError::Open { path, source, hint: "Another program holds its lock: end that one first." }
+        }
+        Kind::Full => IndexError::Open { path, source, hint: "Make space on its filesystem." },
+        Kind::Unreadable => IndexError::Open { path, source, hint: "Give it to the user Larder runs as." },
+        Kind::Damaged | Kind::Constraint | Kind::Other => IndexError::Open { path, source, hint: last },
+    }
+}
+
+/// Moves a database and its two companions away, to the first name that takes them.
+fn set_aside(path: &Path) -> io::Result<PathBuf> {
+    let mut failure = io::Error::from(io::ErrorKind::NotFound);
+    for name in [".damaged", ".damaged.1", ".damaged.2", ".damaged.3"] {
+        let aside = with_suffix(path, name);
+        match fs::rename(path, &aside) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => failure = error,
+            _ => {
+                // left behind, they would be read as a part of the new one
+                move_file(&with_suffix(path, "-wal"), &with_suffix(&aside, "-wal"))?;
+                move_file(&with_suffix(path, "-shm"), &with_suffix(&aside, "-shm"))?;
+                return Ok(aside);
+            }
+        }
+    }
+    Err(failure)
+}
+
+/// Moves a file over another one; where there is none, the other one goes too.
+fn move_file(from: &Path, to: &Path) -> io::Result<()> {
+    match fs::rename(from, to) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => match fs::remove_file(to) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        },
+        result => result,
+    }
+}
+
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}

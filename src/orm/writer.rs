@@ -1,0 +1,267 @@
+//! One thread that writes what has changed, a batch at a time, so that nobody else waits for the disk.
+//!
+//! The writer pulls: callers change what they hold in memory, note the key in their set of changes and call
+//! [`Writer::mark`]; a moment later the thread takes the whole set and writes it in one transaction. The set
+//! is bounded by the number of keys, so nothing can pile up. A batch that cannot be written is put back, the
+//! trouble is raised in [`Health`], and the thread tries again with growing pauses until it succeeds: callers
+//! see none of it. A database that is found damaged is replaced by its owner ([`Changes::reopen`]).
+//!
+//! Dropping the last handle without [`Writer::close`] lets the thread write what is there and end by itself.
+
+use std::fmt;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use super::{Database, DbError, Kind};
+use crate::telemetry::Health;
+
+/// How long changes are gathered before they are written.
+const GATHER: Duration = Duration::from_millis(200);
+/// The pause after the first failure; it doubles up to [`LONGEST_PAUSE`].
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+/// No pause is longer.
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// How long a flush waits for a writer in trouble.
+const FLUSH_LIMIT: Duration = Duration::from_secs(10);
+/// How often a writer that is to end tries to get past somebody else's lock.
+const LAST_TRIES: u32 = 5;
+
+/// What a writer writes.
+pub trait Changes: Send + Sync + 'static {
+    /// The keys of what changed.
+    type Batch: Send;
+
+    /// Takes all that changed since the last time; none if nothing did.
+    fn take(&self) -> Option<Self::Batch>;
+
+    /// Writes the present state of what changed; called inside a transaction.
+    fn write(&self, batch: &Self::Batch, database: &Database) -> Result<(), DbError>;
+
+    /// The batch could not be written: it counts as changed still.
+    fn put_back(&self, batch: Self::Batch);
+
+    /// The database was found damaged and is closed: another one to write to, after which everything counts
+    /// as changed. Asked again, without the cause, until it succeeds.
+    fn reopen(&self, cause: Option<&DbError>) -> Result<Database, DbError>;
+}
+
+/// A thread that writes changes; ends when told, or with its last handle.
+pub struct Writer {
+    state: Arc<State>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    progress: Mutex<Progress>,
+    woken: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Progress {
+    /// Counts the marks.
+    marked: u64,
+    /// Everything up to this mark is on disk.
+    written: u64,
+    /// Somebody waits: no gathering, no pause.
+    hurry: bool,
+    /// Write what is there, then end.
+    stop: bool,
+    /// How often that has failed.
+    last_tries: u32,
+    /// The thread is gone.
+    ended: bool,
+}
+
+struct Thread<C> {
+    /// None after it was found damaged, until its owner has another one.
+    database: Option<Database>,
+    changes: Arc<C>,
+    state: Arc<State>,
+    health: Health,
+    code: &'static str,
+}
+
+// === impl Writer ===
+
+impl Writer {
+    /// Starts the thread. Its troubles are raised under `code`.
+    pub fn start<C: Changes>(
+        database: Database,
+        changes: Arc<C>,
+        health: Health,
+        code: &'static str,
+    ) -> std::io::Result<Self> {
+        let state = Arc::new(State::default());
+        let database = Some(database);
+        let thread = Thread { database, changes, state: Arc::clone(&state), health, code };
+        let handle =
+            std::thread::Builder::new().name(format!("{code}-writer")).spawn(move || thread.run())?;
+        Ok(Self { state, thread: Mutex::new(Some(handle)) })
+    }
+
+    /// Something changed. Cheap, and never waits for the disk.
+    pub fn mark(&self) {
+        let mut progress = self.state.lock();
+        progress.marked = progress.marked.wrapping_add(1);
+        // the thread sleeps only when all marks are written
+        if progress.marked.wrapping_sub(progress.written) == 1 {
+            self.state.woken.notify_all();
+        }
+    }
+
+    /// Waits until everything marked so far is on disk; false if that could not be done within ten seconds.
+    pub fn flush(&self) -> bool {
+        let mut progress = self.state.lock();
+        let target = progress.marked;
+        progress.hurry = true;
+        self.state.woken.notify_all();
+        let waiting = |p: &mut Progress| p.written < target && !p.ended;
+        let waited = self.state.woken.wait_timeout_while(progress, FLUSH_LIMIT, waiting);
+        let (progress, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        progress.written >= target
+    }
+
+    /// Writes what is there and ends the thread; false if something could not be written. Closing again does
+    /// nothing more.
+    pub fn close(&self) -> bool {
+        self.state.ask_to_stop();
+        let handle = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let joined = handle.is_none_or(|handle| handle.join().is_ok());
+        let progress = self.state.lock();
+        joined && progress.written >= progress.marked
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.state.ask_to_stop();
+    }
+}
+
+impl fmt::Debug for Writer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Writer").field("progress", &*self.state.lock()).finish_non_exhaustive()
+    }
+}
+
+// === impl State ===
+
+impl State {
+    fn lock(&self) -> MutexGuard<'_, Progress> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn ask_to_stop(&self) {
+        self.lock().stop = true;
+        self.woken.notify_all();
+    }
+
+    /// Sleeps until there is something to write, and then a little longer; false if it is time to end.
+    fn wait_for_work(&self) -> bool {
+        let idle = |p: &mut Progress| p.marked == p.written && !p.stop;
+        let progress = self.woken.wait_while(self.lock(), |p| {
+            // nothing is owed to those who wait
+            p.hurry &= p.marked != p.written;
+            idle(p)
+        });
+        let progress = progress.unwrap_or_else(PoisonError::into_inner);
+        let stop = progress.stop && progress.marked == progress.written;
+        drop(progress);
+        if !stop {
+            self.pause(GATHER);
+        }
+        !stop
+    }
+
+    /// Waits so long, or until somebody is in a hurry.
+    fn pause(&self, length: Duration) {
+        let waited = self.woken.wait_timeout_while(self.lock(), length, |p| !p.hurry && !p.stop);
+        drop(waited.unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+// === impl Thread ===
+
+impl<C: Changes> Thread<C> {
+    fn run(mut self) {
+        let _ended = Ended(Arc::clone(&self.state));
+        let mut pause = FIRST_PAUSE;
+        while self.state.wait_for_work() {
+            let target = self.state.lock().marked;
+            match self.write() {
+                Ok(()) => {
+                    pause = FIRST_PAUSE;
+                    self.succeeded(target);
+                }
+                Err(error) if self.failed(&error, pause) => break,
+                Err(_) => pause = (pause * 2).min(LONGEST_PAUSE),
+            }
+        }
+    }
+
+    fn write(&mut self) -> Result<(), DbError> {
+        let database = match self.database.take() {
+            Some(database) => database,
+            None => self.changes.reopen(None)?,
+        };
+        let database = &*self.database.insert(database);
+        let Some(batch) = self.changes.take() else { return Ok(()) };
+        let result = database
+            .is_in_place()
+            .and_then(|()| database.transaction(|database| self.changes.write(&batch, database)));
+        if result.is_err() {
+            self.changes.put_back(batch);
+        }
+        result
+    }
+
+    fn succeeded(&self, target: u64) {
+        let mut progress = self.state.lock();
+        progress.written = target;
+        progress.hurry = progress.hurry && progress.marked != target;
+        self.state.woken.notify_all();
+        drop(progress);
+        if self.health.clear(self.code) {
+            tracing::info!(database = self.code, "the index is written again");
+        }
+    }
+
+    /// Says so once, and pauses; true if there is no time left to try again.
+    fn failed(&mut self, error: &DbError, pause: Duration) -> bool {
+        let reason = format!("{}.db cannot be written, its changes are kept in memory: {error}", self.code);
+        if self.health.raise(self.code, reason) {
+            tracing::warn!(database = self.code, %error, "failed to write the index; trying again");
+        }
+        if error.kind() == Kind::Damaged {
+            // closed before another one is opened: closing removes the file `-wal` by its name
+            drop(self.database.take());
+            match self.changes.reopen(Some(error)) {
+                Ok(database) => self.database = Some(database),
+                Err(error) => tracing::debug!(database = self.code, %error, "failed to replace the index"),
+            }
+        }
+        let mut progress = self.state.lock();
+        progress.hurry = false;
+        if progress.stop {
+            // somebody else's lock may end in time; each try has waited for it
+            progress.last_tries += 1;
+            let hopeful = matches!(error.kind(), Kind::Busy | Kind::Damaged);
+            return progress.last_tries >= LAST_TRIES || !hopeful;
+        }
+        drop(progress);
+        self.state.pause(pause);
+        false
+    }
+}
+
+/// Tells those who wait that nobody will write any more, also when the thread panics.
+struct Ended(Arc<State>);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        self.0.lock().ended = true;
+        self.0.woken.notify_all();
+    }
+}
