@@ -1,0 +1,159 @@
+//! Many at once: one transfer for one thing, readers that come, wait and go.
+
+use std::time::Duration;
+
+use crate::support::{Ending, Larder, MIB, Origin, Ranges, Script, at_once, wait_until};
+
+fn alone() -> (Origin, Larder) {
+    (Origin::start(), Larder::new("a").start())
+}
+
+fn running(node: &Larder) -> usize {
+    node.status()["transfers"].as_array().unwrap().len()
+}
+
+#[test]
+fn c01_fifty_clients_cost_the_origin_one_request() {
+    let (origin, a) = alone();
+    let script = Script::new(5 * MIB).hold_at(4 * MIB);
+    let url = origin.serve("/f.bin", script.clone());
+    let rss = a.rss();
+    let answers = std::thread::scope(|scope| {
+        let clients = scope.spawn(|| {
+            at_once(50, |_| {
+                let mut reading = a.ask(&url).open();
+                // Everybody has most of it before the end exists: all of them stream.
+                assert!(reading.read_to(3 * MIB) >= 3 * MIB);
+                reading
+            })
+        });
+        let readings = clients.join().unwrap();
+        origin.release("/f.bin");
+        readings.into_iter().map(crate::support::client::Reading::rest).collect::<Vec<_>>()
+    });
+    for answer in &answers {
+        answer.assert_whole(&script);
+    }
+    assert_eq!(origin.gets("/f.bin").len(), 1);
+    let joined = answers.iter().filter(|answer| answer.cache_status().contains("collapsed")).count();
+    println!("50 clients: {joined} joined; {} KiB more resident", a.rss().saturating_sub(rss) >> 10);
+    assert!(joined >= 40, "{joined}");
+}
+
+#[test]
+fn c02_the_first_client_may_leave() {
+    let (origin, a) = alone();
+    let script = Script::new(3 * MIB).hold_at(MIB);
+    let url = origin.serve("/f.bin", script.clone());
+    let mut first = a.ask(&url).open();
+    first.read_to(MIB / 2);
+    let mut second = a.ask(&url).open();
+    second.read_to(MIB / 2);
+    first.abort();
+    origin.release("/f.bin");
+    second.rest().assert_whole(&script);
+    assert_eq!(origin.gets("/f.bin").len(), 1);
+    a.wait_for_blob(&script.digest());
+}
+
+#[test]
+fn c05_a_failing_leader_lets_nobody_hang() {
+    let (origin, a) = alone();
+    for (path, script) in [
+        ("/once", Script::new(2 * MIB).cut_once(MIB / 2).by_reset()),
+        ("/always", Script::new(2 * MIB).ranges(Ranges::Ignored).cut_always(MIB / 2).by_reset()),
+    ] {
+        let url = origin.serve(path, script.clone());
+        let answers = at_once(20, |_| a.get(&url));
+        for answer in answers {
+            if path == "/once" && answer.ending == Ending::Complete && answer.status == 200 {
+                answer.assert_whole(&script);
+            }
+            assert!(path == "/once" || !answer.is_success());
+        }
+        wait_until("an empty table of transfers", || running(&a) == 0);
+        assert!(origin.gets(path).len() <= 45, "{path}: {} requests", origin.gets(path).len());
+    }
+    let once = Script::new(2 * MIB);
+    a.get(&origin.serve("/once", once.clone())).assert_whole(&once);
+}
+
+#[test]
+fn c06_readers_at_the_edge_of_a_growing_file_wait_for_the_rest() {
+    let (origin, a) = alone();
+    let script = Script::new(600_000).bursts(60_000, Duration::from_millis(100));
+    let url = origin.serve("/f.bin", script.clone());
+    let answers = at_once(6, |reader| match reader as u64 {
+        0 => a.get(&url),
+        offset => a.ask(&url).range(&format!("{}-", offset * 90_000)).send(),
+    });
+    answers[0].assert_whole(&script);
+    for (reader, answer) in answers.iter().enumerate().skip(1) {
+        match answer.status {
+            206 => drop(answer.assert_slice(&script, reader as u64 * 90_000, 600_000)),
+            _ => drop(answer.assert_whole(&script)),
+        }
+    }
+}
+
+#[test]
+fn c08_a_slow_reader_slows_nobody() {
+    let (origin, a) = alone();
+    let script = Script::new(4 * MIB);
+    let url = origin.serve("/f.bin", script.clone());
+    let slow = a.ask(&url).open();
+    a.get(&url).assert_whole(&script);
+    a.wait_for_blob(&script.digest());
+    slow.rest_slowly(MIB / 4, Duration::from_millis(1)).assert_whole(&script);
+    assert_eq!(origin.gets("/f.bin").len(), 1);
+}
+
+#[test]
+fn c12_clients_that_abort_leave_nothing_open() {
+    let (origin, a) = alone();
+    let script = Script::new(2 * MIB).hold_at(MIB);
+    a.get(&origin.serve("/warm", Script::new(10)));
+    let before = a.open_files();
+    for round in 0..5 {
+        let path = format!("/{round}.bin");
+        let url = origin.serve(&path, script.clone());
+        at_once(50, |client| {
+            let mut reading = a.ask(&url).open();
+            reading.read_to(1000 * client as u64);
+            reading.abort();
+        });
+        origin.release(&path);
+    }
+    wait_until("no transfer left", || running(&a) == 0);
+    wait_until("open files back to what they were", || a.open_files() <= before + 10);
+    let url = origin.serve("/last.bin", Script::new(1000));
+    a.get(&url).assert_whole(&Script::new(1000));
+}
+
+#[test]
+fn c14_an_idle_connection_the_origin_closed_costs_no_error() {
+    let (origin, a) = alone();
+    let script = Script::new(100).cache_control("no-store").hangs_up();
+    let url = origin.serve("/f", script.clone());
+    for _ in 0..100 {
+        a.get(&url).assert_whole(&script);
+    }
+}
+
+#[test]
+fn requests_that_may_not_be_shared_do_not_join() {
+    let (origin, a) = alone();
+    let script = Script::new(100_000).cache_control("private").delay(Duration::from_millis(50));
+    let url = origin.serve("/f", script.clone());
+    at_once(5, |_| a.get(&url).assert_whole(&script).clone());
+    assert_eq!(origin.gets("/f").len(), 5, "each client has its own answer");
+    let held = Script::new(100_000).hold_at(50_000);
+    let url = origin.serve("/own", held.clone());
+    let mut leader = a.ask(&url).open();
+    leader.read_to(40_000);
+    let authorized = a.ask(&url).field("Authorization", "Bearer x").open();
+    assert_eq!(origin.gets("/own").len(), 2);
+    origin.release("/own");
+    leader.rest().assert_whole(&held);
+    authorized.rest().assert_whole(&held);
+}

@@ -1,0 +1,211 @@
+//! Bodies that break: a truncated body is resumed or reported, never stored, never passed off as whole.
+
+use crate::support::{Answer, Ending, Framing, Larder, MIB, Origin, Ranges, Script, Site, wait_until};
+
+fn alone() -> (Origin, Larder) {
+    (Origin::start(), Larder::new("a").set("origin.stall_timeout", "5s").start())
+}
+
+/// Either the right bytes or an error the client sees, and nothing wrong kept.
+#[track_caller]
+fn right_or_error(answer: &Answer, script: &Script) {
+    if answer.is_success() {
+        answer.assert_whole(script);
+    } else {
+        assert!(answer.status >= 500 || answer.ending == Ending::Truncated, "{}", answer.status);
+        assert!(script.body().starts_with(&answer.body) || answer.status >= 500);
+    }
+}
+
+#[test]
+fn h04_an_origin_that_dislikes_if_range_costs_one_request_more() {
+    let (origin, a) = alone();
+    let script = Script::new(2 * MIB).ranges(Ranges::WithoutIfRange).cut_once(MIB);
+    let url = origin.serve("/f.bin", script.clone());
+    a.get(&url).assert_whole(&script);
+    assert!(origin.gets("/f.bin").len() <= 3, "{} requests", origin.gets("/f.bin").len());
+}
+
+#[test]
+fn h05_a_file_replaced_between_cut_and_resume_is_never_spliced() {
+    let (origin, a) = alone();
+    let (old, new) = (Script::new(2 * MIB).seed(1).hold_at(MIB), Script::new(2 * MIB).seed(2));
+    let url = origin.serve("/f.bin", old.clone());
+    let mut reading = a.ask(&url).open();
+    reading.read_to(MIB / 2);
+    // The new version is there before the old answer breaks.
+    origin.serve("/f.bin", new.clone());
+    let mut broken = origin;
+    let address = broken.address();
+    broken.stop();
+    let origin = Origin::start_at(address);
+    origin.serve("/f.bin", new.clone());
+    let answer = reading.rest();
+    assert!(answer.ending == Ending::Truncated || answer.body == new.body(), "{} bytes", answer.body.len());
+    assert!(old.body().starts_with(&answer.body) || answer.body == new.body(), "spliced");
+    a.get(&url).assert_whole(&new);
+    a.wait_for_blob(&new.digest());
+    assert!(!a.blob_path(&old.digest()).exists());
+}
+
+#[test]
+fn h05_a_resume_asks_with_if_range_and_continues() {
+    let (origin, a) = alone();
+    let script = Script::new(2 * MIB).cut_once(MIB);
+    let url = origin.serve("/f.bin", script.clone());
+    a.get(&url).assert_whole(&script);
+    let seen = origin.gets("/f.bin");
+    assert_eq!(seen.len(), 2);
+    let range = seen[1].field("Range").unwrap();
+    assert!(range.starts_with("bytes=") && range.ends_with('-') && range != "bytes=0-", "{range}");
+    assert_eq!(seen[1].field("If-Range"), script.etag_value().as_deref());
+    assert!(origin.bytes_sent("/f.bin") < 3 * MIB);
+    a.wait_for_blob(&script.digest());
+}
+
+#[test]
+fn h13_chunks_without_the_last_one_are_not_a_whole_body() {
+    let (origin, a) = alone();
+    let whole = Script::new(500_000);
+    for (path, script) in [
+        ("/nolast", whole.clone().framing(Framing::Chunked { finished: false })),
+        ("/cut", whole.clone().chunked().cut_always(200_000)),
+        ("/rst", whole.clone().chunked().cut_always(200_000).by_reset()),
+    ] {
+        let url = origin.serve(path, script.clone().ranges(Ranges::Ignored));
+        let answer = a.get(&url);
+        assert!(!answer.is_success(), "{path} looked whole after {} bytes", answer.body.len());
+        right_or_error(&answer, &script);
+        let before = origin.gets(path).len();
+        assert!(!a.get(&url).is_success());
+        assert!(origin.gets(path).len() > before, "{path}: the next GET reaches the origin");
+        origin.serve(path, whole.clone());
+        a.get(&url).assert_whole(&whole);
+    }
+}
+
+#[test]
+fn h14_a_close_before_the_length_is_an_error_like_a_reset() {
+    let (origin, a) = alone();
+    for ranges in [Ranges::Honoured, Ranges::Ignored] {
+        for reset in [false, true] {
+            let path = format!("/{ranges:?}-{reset}");
+            let once = Script::new(MIB).ranges(ranges).cut_once(MIB / 2);
+            let once = if reset { once.by_reset() } else { once };
+            let url = origin.serve(&path, once.clone());
+            right_or_error(&a.get(&url), &once);
+            let always = Script::new(MIB).seed(2).ranges(Ranges::Ignored).cut_always(MIB / 2);
+            let always = if reset { always.by_reset() } else { always };
+            let path = format!("/always{path}");
+            let url = origin.serve(&path, always.clone());
+            assert!(!a.get(&url).is_success());
+            assert!(!a.get(&url).is_success());
+            assert!(!a.blob_path(&always.digest()).exists());
+        }
+    }
+    let lie = Script::new(100_000).framing(Framing::Length(1000)).ranges(Ranges::Ignored);
+    let url = origin.serve("/lie", lie);
+    assert!(!a.get(&url).is_success());
+    let short = Script::new(100_000).framing(Framing::Length(-1000)).ranges(Ranges::Ignored);
+    let url = origin.serve("/short", short.clone());
+    let answer = a.get(&url);
+    assert!(short.body().starts_with(&answer.body), "no more than was promised");
+    assert!(a.get(&url).status > 0, "the connection's leftover bytes answer nothing else");
+}
+
+#[test]
+fn h16_a_promised_length_that_cannot_be_kept_breaks_the_connection() {
+    let (mut origin, a) = alone();
+    let script = Script::new(2 * MIB).hold_at(MIB);
+    let url = origin.serve("/f.bin", script.clone());
+    let mut reading = a.ask(&url).open();
+    assert_eq!(reading.field("Content-Length"), Some((2 * MIB).to_string().as_str()));
+    reading.read_to(MIB / 2);
+    origin.stop();
+    let answer = reading.rest();
+    assert_eq!(answer.ending, Ending::Truncated);
+    assert!(script.body().starts_with(&answer.body));
+}
+
+#[test]
+fn h16_neighbour_and_origin_both_dying_break_the_connection() {
+    let site = Site::new();
+    let mut origin = Origin::start();
+    let slow = Larder::new("a").peers(&site).set("peers.upload_rate", "500KiB");
+    let mut a = slow.start();
+    let b = Larder::new("b").peers(&site).set("peers.release", "stream").start();
+    a.meets(&b);
+    let script = Script::new(3 * MIB);
+    let url = origin.serve("/f.bin", script.clone());
+    a.get(&url).assert_whole(&script);
+    a.wait_for_blob(&script.digest());
+    origin.stop();
+    let mut reading = b.ask(&url).field("Larder-Digest", &script.digest()).open();
+    assert_eq!(reading.status(), 200);
+    reading.read_to(MIB / 2);
+    a.kill();
+    let answer = reading.rest();
+    assert_eq!(answer.ending, Ending::Truncated, "{} bytes", answer.body.len());
+    assert!(b.blobs().is_empty());
+}
+
+#[test]
+fn h25_an_expired_link_is_not_used_again() {
+    let (origin, a) = alone();
+    let script = Script::new(2 * MIB).signed().hold_at(MIB).ranges(Ranges::Honoured);
+    let start = origin.serve("/rel", Script::redirect_signed("/blob"));
+    origin.serve("/blob", script.clone());
+    let follow = |answer: Answer| origin.url(answer.field("Location").unwrap());
+    let link = follow(a.get(&start));
+    let mut reading = a.ask(&link).open();
+    reading.read_to(MIB / 2);
+    reading.abort();
+    origin.expire_links();
+    origin.serve("/blob", Script::new(2 * MIB).signed());
+    let fresh = follow(a.get(&start));
+    assert_ne!(link, fresh, "the redirect is not cached");
+    a.get(&fresh).assert_whole(&script);
+    assert_eq!(origin.gets("/rel").len(), 2);
+}
+
+#[test]
+fn h25_get_goes_back_to_the_first_url_for_a_new_link() {
+    let origin = Origin::start();
+    let a = Larder::new("a").start();
+    let script = Script::new(MIB).signed().cut_once(MIB / 2);
+    let start = origin.serve("/rel", Script::redirect_signed("/blob"));
+    origin.serve("/blob", script.clone());
+    let out = a.home().join("out.bin");
+    let out = out.to_str().unwrap();
+    if a.cli(&["get", &start, "-o", out]).code != 0 {
+        origin.expire_links();
+        a.cli(&["get", &start, "-o", out]).assert_code(0);
+    }
+    assert!(std::fs::read(out).unwrap() == script.body());
+}
+
+#[test]
+fn h50_an_etag_that_changes_every_time_does_not_loop() {
+    let (origin, a) = alone();
+    let script = Script::new(3 * MIB).random_etag();
+    let url = origin.serve("/f.bin", script.clone());
+    a.get(&url).assert_whole(&script);
+    assert_eq!(origin.gets("/f.bin").len(), 1);
+    let cut = Script::new(MIB).seed(2).random_etag().cut_once(MIB / 2);
+    let url = origin.serve("/cut.bin", cut.clone());
+    right_or_error(&a.get(&url), &cut);
+    a.get(&url).assert_whole(&cut);
+    assert!(origin.gets("/cut.bin").len() <= 4);
+    assert_eq!(a.blobs().len(), 2);
+}
+
+#[test]
+fn a_stalled_origin_is_given_up_after_its_deadline() {
+    let origin = Origin::start();
+    let a = Larder::new("a").set("origin.stall_timeout", "500ms").start();
+    let script = Script::new(MIB).hold_at(MIB / 2).ranges(Ranges::Ignored);
+    let url = origin.serve("/f.bin", script.clone());
+    assert!(!a.get(&url).is_success());
+    wait_until("no transfer left", || a.count("/transfers").eq(&0) || a.status()["transfers"].as_array().unwrap().is_empty());
+    assert!(a.blobs().is_empty());
+}
