@@ -1,4 +1,20 @@
-//! Whether a response may be kept, and whether neighbours may have it (RFC 9111 sections 3, 3.5, 5.2).
+//! Whether a response may be kept, and what of it neighbours may have (RFC 9111 sections 3 and 3.5).
+
+use http::header::{self, HeaderMap};
+use http::{Method, StatusCode};
+
+use super::control::{RequestControl, ResponseControl};
+use super::{Caching, Rule, Variance, date, freshness, list};
+use crate::clock::Timestamp;
+use crate::http::StoredHead;
+
+/// A response may be kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Storable {
+    /// Whether neighbours may have it: false for what answered `Authorization` or a cookie, for answers that
+    /// are no content, and where a rule says so.
+    pub shareable: bool,
+}
 
 /// Why a response is not kept: a short reason for `info` and the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
@@ -6,10 +22,13 @@ pub enum NoStore {
     /// Only answers to GET are kept.
     #[error("the method is not GET")]
     Method,
-    /// A status that is never kept, or is kept only with freshness that the origin did not state.
+    /// The request had a body, which may have decided the answer.
+    #[error("the request had a body")]
+    Content,
+    /// A status that is never kept.
     #[error("answers with this status are not kept")]
     Status,
-    /// The status is kept only with explicit freshness, and the origin stated none.
+    /// The status is kept only with a stated lifetime, and there is none.
     #[error("the origin states no lifetime for this status")]
     NoLifetime,
     /// The client asked that nothing be kept.
@@ -36,10 +55,135 @@ pub enum NoStore {
     /// `Vary` names a field with credentials that the request carried.
     #[error("the response varies on credentials")]
     VarySecret,
-    /// The whole is not there: `Content-Range` in an answer that is not 206.
-    #[error("the response is partial")]
-    Partial,
     /// A `[[rule]]` says never.
     #[error("a rule says never")]
     Rule,
 }
+
+/// Whether a response to this request may be kept. After a 304 the same question, asked with the freshened
+/// head, says whether the kept answer may stay.
+pub fn storable(
+    method: &Method,
+    request: &HeaderMap,
+    status: StatusCode,
+    response: &HeaderMap,
+    rule: &Rule,
+) -> Result<Storable, NoStore> {
+    let (asked, said) = (RequestControl::of(request), ResponseControl::of(response));
+    let (authorized, with_cookie) =
+        (request.contains_key(header::AUTHORIZATION), request.contains_key(header::COOKIE));
+    let silenced = said.no_store && !said.must_understand && rule.cache != Caching::Force;
+    // in the order of who decides: the operator, the client, the origin
+    let refusals = [
+        (method != Method::GET, NoStore::Method),
+        (has_content(request), NoStore::Content),
+        (rule.cache == Caching::Never, NoStore::Rule),
+        (asked.no_store, NoStore::RequestNoStore),
+        (said.private, NoStore::Private),
+        (response.contains_key(header::SET_COOKIE), NoStore::SetCookie),
+        (authorized && !said.allows_authorized(), NoStore::Authorization),
+        (with_cookie && !said.public, NoStore::Cookie),
+        (silenced, NoStore::NoStore),
+    ];
+    if let Some((_, why)) = refusals.into_iter().find(|(refused, _)| *refused) {
+        return Err(why);
+    }
+    Variance::of(response, request)?;
+    match Kept::of(status) {
+        Kept::Never => return Err(NoStore::Status),
+        Kept::WithLifetime if !lives(status, response, &said, rule) => return Err(NoStore::NoLifetime),
+        Kept::Plainly | Kept::WithLifetime => {}
+    }
+    let content = matches!(status, StatusCode::OK | StatusCode::NON_AUTHORITATIVE_INFORMATION);
+    Ok(Storable { shareable: rule.share && content && !authorized && !with_cookie })
+}
+
+/// Whether a request has a body (RFC 9112 section 6.3).
+pub(super) fn has_content(request: &HeaderMap) -> bool {
+    let length = request.get(header::CONTENT_LENGTH);
+    request.contains_key(header::TRANSFER_ENCODING)
+        || length.is_some_and(|length| list::seconds(length.as_bytes()) != Some(0))
+}
+
+/// How answers of a status are kept.
+enum Kept {
+    Plainly,
+    WithLifetime,
+    Never,
+}
+
+impl Kept {
+    const fn of(status: StatusCode) -> Self {
+        match status.as_u16() {
+            200 | 203 | 204 => Self::Plainly,
+            206 | 226 => Self::Never,
+            // an unknown status counts as the first of its class (RFC 9110 section 15)
+            201..=299 | 301 | 308 | 404 | 410 => Self::WithLifetime,
+            _ => Self::Never,
+        }
+    }
+}
+
+/// Whether an answer has a lifetime that origin or rule state.
+fn lives(status: StatusCode, response: &HeaderMap, said: &ResponseControl, rule: &Rule) -> bool {
+    // only the difference between the origin's own dates counts, so any time will do
+    let time = response
+        .get(header::DATE)
+        .and_then(|value| date::parse(value.to_str().ok()?, Timestamp::default()))
+        .unwrap_or_default();
+    let answer = freshness::Answer {
+        head: StoredHead::keep(status, response),
+        request_time: time,
+        response_time: time,
+        queried: true,
+    };
+    freshness::lifetime(&answer, said, rule).is_some_and(|lifetime| !lifetime.is_zero())
+}
+
+/// Fields of a kept head that a neighbour gets: what describes the bytes and how long they are good.
+const SHARED: [&str; 31] = [
+    "accept-ranges",
+    "access-control-allow-origin",
+    "access-control-expose-headers",
+    "cache-control",
+    "content-disposition",
+    "content-encoding",
+    "content-language",
+    "content-length",
+    "content-location",
+    "content-md5",
+    "content-security-policy",
+    "content-type",
+    "cross-origin-embedder-policy",
+    "cross-origin-opener-policy",
+    "cross-origin-resource-policy",
+    "digest",
+    "docker-content-digest",
+    "docker-distribution-api-version",
+    "etag",
+    "expires",
+    "last-modified",
+    "link",
+    "referrer-policy",
+    "repr-digest",
+    "vary",
+    "x-content-type-options",
+    "x-frame-options",
+    "x-goog-hash",
+    "x-pypi-last-serial",
+    "x-repo-commit",
+    "x-robots-tag",
+];
+
+/// What a neighbour gets of a kept head: status and an allow-list of fields. No cookie, no `Location`, nothing
+/// of one connection, no `Date` and no `Age` (whoever sends it adds its age in seconds).
+pub fn shared_fields(head: &StoredHead) -> StoredHead {
+    let allowed = |name: &str| {
+        SHARED.contains(&name) || name.starts_with("x-amz-checksum-") || name.starts_with("x-checksum-")
+    };
+    let fields = head.fields.iter().filter(|(name, _)| allowed(name)).cloned().collect();
+    StoredHead { status: head.status, fields }
+}
+
+#[cfg(test)]
+mod tests;

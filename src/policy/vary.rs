@@ -8,7 +8,7 @@
 use http::header::{self, HeaderMap, HeaderName};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::NoStore;
+use super::{NoStore, list};
 use crate::digest::{Hasher, hex, unhex};
 
 /// The fields that selected an answer, by name, with the hash of their value.
@@ -89,7 +89,7 @@ fn hashed(name: &HeaderName, request: &HeaderMap) -> Hashed {
 fn normalised(name: &HeaderName, request: &HeaderMap) -> Vec<u8> {
     let mut elements: Vec<Vec<u8>> = Vec::new();
     for line in request.get_all(name) {
-        elements.extend(elements_of(line.as_bytes()).filter(|e| !e.is_empty()).map(<[u8]>::to_vec));
+        elements.extend(list::elements(line.as_bytes()).map(<[u8]>::to_vec));
     }
     let negotiates =
         [header::ACCEPT, header::ACCEPT_ENCODING, header::ACCEPT_LANGUAGE, header::ACCEPT_CHARSET];
@@ -101,22 +101,6 @@ fn normalised(name: &HeaderName, request: &HeaderMap) -> Vec<u8> {
             weighed.into_iter().map(|(quality, e)| [&e, &quality.to_be_bytes()[..]].concat()).collect();
     }
     elements.join(&b',')
-}
-
-/// The elements of a list field, split at commas outside quoted strings, without white space around them.
-fn elements_of(line: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let (mut quoted, mut escaped) = (false, false);
-    line.split(move |byte| {
-        match byte {
-            _ if escaped => escaped = false,
-            b'\\' if quoted => escaped = true,
-            b'"' => quoted = !quoted,
-            b',' => return !quoted,
-            _ => {}
-        }
-        false
-    })
-    .map(<[u8]>::trim_ascii)
 }
 
 /// A preference in lower case without white space, and its quality in thousandths taken out of it.

@@ -1,0 +1,95 @@
+//! A row a URL: what its shape promises.
+
+use super::*;
+use proptest::prelude::*;
+
+const HEX: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+
+fn kind(url: &str) -> Kind {
+    let url = url.replace("{hex}", HEX).replace("{60}", HEX.strip_prefix("ba78").unwrap());
+    classify(&Target::from_uri(&url.parse().unwrap()).unwrap())
+}
+
+#[test]
+fn k02_k13_k15_urls_that_contain_their_digest() {
+    for (url, name) in [
+        ("http://deb/debian/dists/sid/main/binary-amd64/by-hash/SHA256/{hex}", "apt"),
+        ("http://deb/by-hash/SHA256/{hex}", "apt"),
+        ("https://r/v2/library/debian/blobs/sha256:{hex}", "oci"),
+        ("https://r/v2/a/blobs/sha256:{hex}?ns=docker.io", "oci"),
+        ("https://r/v2/a/b/c/manifests/sha256:{hex}", "oci"),
+        ("https://r/v2/a/blobs/sha256%3A{hex}", "oci"),
+        ("https://r/v2/a/blobs/sha256%3a{hex}", "oci"),
+        ("https://r/proxy/v2/a/blobs/sha256:{hex}", "oci"),
+    ] {
+        let want = Kind { immutable: true, digest: Some(Digest::from_hex(HEX).unwrap()), name };
+        assert_eq!(kind(url), want, "{url}");
+    }
+    assert_eq!(kind(&format!("http://d/by-hash/SHA256/{}", HEX.to_uppercase())).digest.unwrap().hex(), HEX);
+}
+
+#[test]
+fn urls_made_from_content_that_is_no_sha_256() {
+    for url in [
+        "https://files.pythonhosted.org/packages/ba/78/{60}/x-1-py3-none-any.whl",
+        "http://files.pythonhosted.org/packages/ba/78/{60}/x-1.tar.gz",
+        "https://test-files.pythonhosted.org/packages/ba/78/{60}/x-1.zip#sha256=0",
+        "http://deb/dists/sid/by-hash/SHA512/{hex}{hex}",
+    ] {
+        let kind = kind(url);
+        assert!(kind.immutable && kind.digest.is_none(), "{url}");
+    }
+}
+
+#[test]
+fn k01_k03_everything_else_can_change() {
+    for (url, name) in [
+        ("http://deb/by-hash/SHA256/{hex}0", "generic"),
+        ("http://deb/by-hash/SHA256/zz", "generic"),
+        ("http://deb/by-hash/SHA256/{hex}/x", "generic"),
+        ("http://deb/x?/by-hash/SHA256/{hex}", "generic"),
+        ("http://deb/by-hash/SHA1/da39a3ee5e6b4b0d3255bfef95601890afd80709", "apt"),
+        ("http://deb/by-hash/MD5Sum/d41d8cd98f00b204e9800998ecf8427e", "apt"),
+        ("http://deb/by-hash/SHA512/{hex}", "apt"),
+        ("http://deb/debian/dists/sid/InRelease", "apt"),
+        ("http://deb/debian/dists/sid/main/binary-amd64/Packages.gz", "apt"),
+        ("http://deb/debian/pool/main/b/bash/bash_5.2-1_amd64.deb", "apt"),
+        ("https://r/v2/", "oci"),
+        ("https://r/v2/a/manifests/latest", "oci"),
+        ("https://r/v2/a/manifests/sha256:abc", "oci"),
+        ("https://r/v2/a/manifests/sha512:{hex}{hex}", "oci"),
+        ("https://r/v2/a/tags/list", "oci"),
+        ("https://r/v2/a/blobs/uploads/1-2-3", "oci"),
+        ("https://r/v2/blobs/sha256:{hex}", "generic"),
+        ("https://r/a/blobs/sha256:{hex}", "generic"),
+        ("https://r/v1/a/blobs/sha256:{hex}", "generic"),
+        ("https://r/token?scope=x", "generic"),
+        ("https://pypi.org/simple/pip/", "pypi"),
+        ("https://pypi.org/pypi/pip/json", "pypi"),
+        ("https://mirror/packages/ba/78/{60}/x-1-py3-none-any.whl", "pypi"),
+        ("https://files.pythonhosted.org/packages/ba/78/{60}/x.whl.metadata", "pypi"),
+        ("https://files.pythonhosted.org/packages/ba/78/{60}/x.whl.provenance", "pypi"),
+        ("https://files.pythonhosted.org/packages/ba/78/{hex}/x.whl", "pypi"),
+        ("https://files.pythonhosted.org/packages/source/p/pip/pip-1.tar.gz", "generic"),
+        ("https://static.crates.io/crates/serde/serde-1.0.0.crate", "cargo"),
+        ("https://crates.io/api/v1/crates/serde/1.0.0/download", "cargo"),
+        ("https://index.crates.io/se/rd/serde", "cargo"),
+        ("https://registry.npmjs.org/@scope%2fname", "npm"),
+        ("https://npm.example/@s/n/-/n-1.0.0.tgz", "npm"),
+        ("https://git/x.git/info/refs?service=git-upload-pack", "git"),
+        ("https://git/x.git/git-upload-pack", "git"),
+        ("http://h/file.tar.gz", "generic"),
+        ("http://h/", "generic"),
+    ] {
+        assert_eq!(kind(url), Kind::mutable(name), "{url}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_path_panics(path in "/[a-z0-9/:%?-]{0,60}|(/(v2|blobs|by-hash|SHA256|packages|-|sha256:))*") {
+        if let Ok(target) = Target::new(crate::http::Scheme::Http, "h", &path) {
+            let _unused = classify(&target);
+        }
+    }
+}
