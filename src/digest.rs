@@ -14,7 +14,7 @@ use sha2::Digest as _;
 use subtle::ConstantTimeEq as _;
 
 /// A SHA-256 value.
-#[derive(Clone, Copy, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, PartialOrd, Ord)]
 pub struct Digest([u8; 32]);
 
 /// A hash algorithm that a client may state.
@@ -99,6 +99,12 @@ impl PartialEq for Digest {
 }
 
 impl Eq for Digest {}
+
+impl std::hash::Hash for Digest {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.0.hash(state);
+    }
+}
 
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 
 /// A request to stop that everybody can hear.
 #[derive(Debug, Clone, Default)]
@@ -16,6 +17,10 @@ pub struct Shutdown(CancellationToken);
 /// The tasks that may finish on their own before the process ends.
 #[derive(Debug, Clone, Default)]
 pub struct Drain(TaskTracker);
+
+/// Somebody who is waited for without being a task; leaves when dropped.
+#[derive(Debug, Clone)]
+pub struct Guest(#[expect(dead_code, reason = "held for its drop")] TaskTrackerToken);
 
 impl Shutdown {
     /// Nobody has asked yet.
@@ -58,6 +63,11 @@ impl Drain {
         F::Output: Send + 'static,
     {
         self.0.spawn(task)
+    }
+
+    /// Is waited for until the guest is dropped.
+    pub fn enter(&self) -> Guest {
+        Guest(self.0.token())
     }
 
     /// How many guests there are.

@@ -25,8 +25,8 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::digest::Digest;
 
@@ -46,7 +46,8 @@ pub struct Store(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     layout: Layout,
-    _lock: Lock,
+    lock: Mutex<Option<Lock>>,
+    closed: AtomicBool,
     poisoned: AtomicBool,
     staged: AtomicU64,
     pool: BufferPool,
@@ -87,6 +88,9 @@ pub enum StoreError {
     /// A failed fsync stopped all writing.
     #[error("writing stopped after a failed fsync; restart larder once the disk is sound")]
     Poisoned,
+    /// The store was closed: another daemon may own the folder now.
+    #[error("the store is closed")]
+    Closed,
     /// The operating system refused.
     #[error("{what} {}: {source}", path.display())]
     Io {
@@ -132,7 +136,8 @@ impl Store {
         layout.check_format()?;
         Ok(Self(Arc::new(Inner {
             layout,
-            _lock: lock,
+            lock: Mutex::new(Some(lock)),
+            closed: AtomicBool::new(false),
             poisoned: AtomicBool::new(false),
             staged: AtomicU64::new(0),
             pool: BufferPool::default(),
@@ -146,14 +151,14 @@ impl Store {
 
     /// Starts a new staging file.
     pub fn begin(&self) -> Result<Ingest, StoreError> {
-        self.writable()?;
+        self.owned()?;
         Ingest::create(self)
     }
 
     /// Takes up a partial left by an earlier run, after checking that its prefix is what was recorded; none
     /// (and the partial is gone) if it is not.
     pub fn resume(&self, record: &PartialRecord) -> Result<Option<Ingest>, StoreError> {
-        self.writable()?;
+        self.owned()?;
         Ingest::resume(self, record)
     }
 
@@ -164,6 +169,9 @@ impl Store {
 
     /// Drops a partial that will not be resumed.
     pub fn forget(&self, record: &PartialRecord) {
+        if self.owned().is_err() {
+            return;
+        }
         recovery::forget(&self.0.layout, &record.id);
     }
 
@@ -181,6 +189,7 @@ impl Store {
 
     /// Unlinks a blob; readers that have it open finish. False if there was none.
     pub fn remove(&self, digest: &Digest) -> Result<bool, StoreError> {
+        self.owned()?;
         let path = self.0.layout.blob(digest);
         match fs::remove_file(&path) {
             Ok(()) => Ok(true),
@@ -233,11 +242,23 @@ impl Store {
         self.0.poisoned.load(Ordering::SeqCst)
     }
 
+    /// Gives the folder up to whoever takes its lock next. Nothing is begun, committed or removed here any
+    /// more; open files stay readable.
+    pub fn close(&self) {
+        self.0.closed.store(true, Ordering::SeqCst);
+        self.0.lock.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+
     fn poison(&self) {
         self.0.poisoned.store(true, Ordering::SeqCst);
     }
 
     fn writable(&self) -> Result<(), StoreError> {
         if self.is_poisoned() { Err(StoreError::Poisoned) } else { Ok(()) }
+    }
+
+    /// Whether names may still appear and go.
+    fn owned(&self) -> Result<(), StoreError> {
+        if self.0.closed.load(Ordering::SeqCst) { Err(StoreError::Closed) } else { self.writable() }
     }
 }

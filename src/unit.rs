@@ -27,6 +27,13 @@ pub struct Span(pub Duration);
 #[error("{0}")]
 pub struct UnitError(String);
 
+impl UnitError {
+    /// With this sentence.
+    pub fn new(sentence: impl Into<String>) -> Self {
+        Self(sentence.into())
+    }
+}
+
 impl ByteSize {
     /// `n` mebibytes.
     pub const fn mib(n: u64) -> Self {

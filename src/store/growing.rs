@@ -95,6 +95,11 @@ impl Growing {
         Follower::new(Arc::clone(&self.0), start, end)
     }
 
+    /// Counts as a reader and reads nothing: keeps the transfer going until its holder makes up its mind.
+    pub fn interest(&self) -> Follower {
+        self.follow(u64::MAX, Some(u64::MAX))
+    }
+
     /// How far it has come.
     pub fn progress(&self) -> Progress {
         self.0.progress.borrow().clone()

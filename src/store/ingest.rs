@@ -143,6 +143,7 @@ impl Ingest {
 
     /// Makes it a blob: sync, rename, sync the folder. The caller has judged the digest.
     pub fn commit(mut self) -> Result<Committed, StoreError> {
+        self.store.owned()?;
         let digest = self.digest();
         let layout = &self.store.0.layout;
         let (from, to) = (layout.part(&self.id), layout.blob(&digest));

@@ -110,6 +110,11 @@ impl Writer {
         matches!(self.sink, Sink::Disk(_) | Sink::Writing(_))
     }
 
+    /// How much is held back.
+    pub fn holds(&self) -> Hold {
+        self.hold
+    }
+
     /// From now on this much is held back; what was released stays released.
     pub fn hold(&mut self, hold: Hold) {
         self.hold = hold;
@@ -186,6 +191,23 @@ impl Writer {
             other => self.sink = other,
         }
         Ok(())
+    }
+
+    /// Gives the staging file away (to be kept as a partial); the rest passes through memory. The file stays
+    /// readable for those who follow.
+    pub async fn part_with_file(&mut self) -> Result<Option<Ingest>, WriteError> {
+        self.settle().await?;
+        match std::mem::replace(&mut self.sink, Sink::Gone) {
+            Sink::Disk(ingest) => {
+                self.shared.spill.open(ingest.length());
+                self.sink = Sink::Memory(ingest.hasher());
+                Ok(Some(ingest))
+            }
+            other => {
+                self.sink = other;
+                Ok(None)
+            }
+        }
     }
 
     fn give_up_storing(&mut self, ingest: Ingest) {
@@ -274,6 +296,11 @@ impl Writer {
             Sink::Disk(ingest) => Some(ingest),
             Sink::Writing(_) | Sink::Memory(_) | Sink::Gone => None,
         }
+    }
+
+    /// What an existing file holds is not what it must be.
+    pub fn reject(self) {
+        self.end(End::Failed(Failure::Digest));
     }
 
     fn end(&self, end: End) {

@@ -1,0 +1,128 @@
+//! Opening blobs: a bounded set of open files, and the check that a file is still what was proved.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use super::Cache;
+use crate::digest::Digest;
+use crate::index::BlobRecord;
+use crate::store::{Blob, End, Growing, Stamp};
+
+/// Open files kept for the next request.
+const KEPT: usize = 256;
+
+/// A blob that was opened.
+#[derive(Debug, Clone)]
+pub enum Opened {
+    /// Its file is the one that was proved.
+    Proven(Blob),
+    /// Its file changed since: it is being hashed again, and bytes are released as the proof allows.
+    Proving(Blob, Growing),
+}
+
+/// Open files of blobs that were used lately.
+#[derive(Debug, Default)]
+pub(super) struct Handles(Mutex<Kept>);
+
+#[derive(Debug, Default)]
+struct Kept {
+    turn: u64,
+    blobs: HashMap<Digest, (Blob, u64)>,
+}
+
+impl Handles {
+    fn get(&self, digest: &Digest) -> Option<Blob> {
+        let mut kept = self.lock();
+        kept.turn += 1;
+        let turn = kept.turn;
+        let (blob, used) = kept.blobs.get_mut(digest)?;
+        *used = turn;
+        Some(blob.clone())
+    }
+
+    fn keep(&self, blob: &Blob) {
+        let mut kept = self.lock();
+        if kept.blobs.len() >= KEPT {
+            let oldest = kept.blobs.iter().min_by_key(|(_, (_, used))| *used).map(|(digest, _)| *digest);
+            oldest.map(|digest| kept.blobs.remove(&digest));
+        }
+        let turn = kept.turn;
+        kept.blobs.insert(blob.digest(), (blob.clone(), turn));
+    }
+
+    /// Lets go of a blob; what remains tells whether somebody still reads it.
+    pub(super) fn forget(&self, digest: &Digest) -> Weak<File> {
+        self.lock().blobs.remove(digest).map_or_else(Weak::new, |(blob, _)| Arc::downgrade(blob.file()))
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Kept> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Cache {
+    /// Opens a blob; none if it is not held. What turns out missing or short is forgotten.
+    pub async fn open_blob(&self, digest: &Digest) -> Option<Opened> {
+        let record = self.0.index.blob(digest)?;
+        let (blob, stamp) = match self.kept(digest) {
+            Some(open) => open,
+            None => self.open_file(digest).await?,
+        };
+        self.0.index.used(digest, self.0.clock.now());
+        if is_proved(&record, stamp) {
+            return Some(Opened::Proven(blob));
+        }
+        Some(Opened::Proving(blob.clone(), self.prove(&blob)))
+    }
+
+    /// Opens a blob whose bytes are proved, waiting for the proof; none if it is not held or turned out wrong.
+    pub async fn open_proven(&self, digest: &Digest) -> Option<Blob> {
+        match self.open_blob(digest).await? {
+            Opened::Proven(blob) => Some(blob),
+            Opened::Proving(blob, growing) => match growing.ended().await {
+                End::Complete(_) => Some(blob),
+                End::Failed(_) => None,
+            },
+        }
+    }
+
+    /// A file that is open already, unless its name is gone.
+    fn kept(&self, digest: &Digest) -> Option<(Blob, Stamp)> {
+        let blob = self.0.handles.get(digest)?;
+        let linked = rustix::fs::fstat(blob.file()).is_ok_and(|stat| stat.st_nlink > 0);
+        match Stamp::of(blob.file()) {
+            Ok(stamp) if linked => Some((blob, stamp)),
+            _ => {
+                self.0.handles.forget(digest);
+                None
+            }
+        }
+    }
+
+    async fn open_file(&self, digest: &Digest) -> Option<(Blob, Stamp)> {
+        let (store, wanted) = (self.0.store.clone()?, *digest);
+        let opened = tokio::task::spawn_blocking(move || store.blob(&wanted)).await;
+        match opened {
+            Ok(Ok(Some((blob, stamp)))) => {
+                self.0.handles.keep(&blob);
+                Some((blob, stamp))
+            }
+            Ok(Ok(None)) => {
+                tracing::debug!(blob.digest = %digest, "a blob's file is gone: forgotten");
+                self.0.index.remove_blob(digest);
+                None
+            }
+            Ok(Err(error)) => {
+                tracing::warn!(%error, "failed to open a blob");
+                None
+            }
+            Err(_) => None,
+        }
+    }
+}
+
+/// Whether this is the file that was proved, untouched since.
+pub(super) fn is_proved(record: &BlobRecord, stamp: Stamp) -> bool {
+    record.inode != 0 && Stamp { inode: record.inode, size: record.size, ctime_ns: record.ctime_ns } == stamp
+}

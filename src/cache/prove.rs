@@ -1,0 +1,110 @@
+//! Proving a blob again: hashing its file while readers follow, and removing it when it is wrong.
+
+use std::collections::HashMap;
+use std::os::unix::fs::FileExt as _;
+use std::sync::{Mutex, PoisonError};
+
+use super::Cache;
+use crate::digest::{Digest, Hasher};
+use crate::store::{Blob, End, Growing, Hold, Stamp, Writer};
+
+/// Up to this size nothing goes out before the proof; above it all but the tail does.
+const WHOLE: u64 = 64 * 1024 * 1024;
+/// What waits for the proof of a larger blob.
+const TAIL: u64 = 64 * 1024;
+const PIECE: usize = 256 * 1024;
+
+/// Blobs that are being hashed now.
+#[derive(Debug, Default)]
+pub(super) struct Proving(Mutex<HashMap<Digest, Growing>>);
+
+/// What looking at a blob's bytes showed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// They are what the name says.
+    Right,
+    /// They were not; the blob is gone.
+    Rotten,
+    /// There is no such blob.
+    Missing,
+}
+
+impl Cache {
+    /// Hashes a blob's file anew, whatever its stamp says.
+    pub async fn verify(&self, digest: &Digest) -> Verdict {
+        let Some(opened) = self.open_blob(digest).await else { return Verdict::Missing };
+        let growing = match opened {
+            super::Opened::Proven(blob) => self.prove(&blob),
+            super::Opened::Proving(_, growing) => growing,
+        };
+        match growing.ended().await {
+            End::Complete(_) => Verdict::Right,
+            End::Failed(_) => Verdict::Rotten,
+        }
+    }
+
+    /// Hashes a blob on a blocking thread; one run for everybody who asks meanwhile.
+    pub(super) fn prove(&self, blob: &Blob) -> Growing {
+        let mut running = self.proving();
+        if let Some(growing) = running.get(&blob.digest()) {
+            return growing.clone();
+        }
+        let hold = if blob.size() <= WHOLE { Hold::Everything } else { Hold::Tail(TAIL) };
+        let writer = Writer::over(blob, hold);
+        let growing = writer.growing();
+        running.insert(blob.digest(), growing.clone());
+        drop(running);
+        let (cache, blob) = (self.clone(), blob.clone());
+        // joined by the runtime: blocking tasks are waited for when it shuts down, and this one always ends
+        drop(tokio::task::spawn_blocking(move || cache.run_proof(&blob, writer)));
+        growing
+    }
+
+    fn run_proof(&self, blob: &Blob, mut writer: Writer) {
+        let (digest, before) = (blob.digest(), Stamp::of(blob.file()));
+        let found = hash_file(blob, &mut writer);
+        let after = Stamp::of(blob.file());
+        match (found, before, after) {
+            (Ok(found), Ok(before), Ok(after)) if found == digest && before == after => {
+                self.renew(&digest, after);
+                drop(writer.complete(digest));
+            }
+            (Err(error), _, _) => {
+                tracing::warn!(%error, blob.digest = %digest, "failed to read a blob");
+                writer.reject();
+            }
+            _ => {
+                tracing::error!(blob.digest = %digest, "a blob's bytes are wrong: removed");
+                if let Err(error) = self.remove(&digest) {
+                    self.note_trouble(&error);
+                }
+                writer.reject();
+            }
+        }
+        self.proving().remove(&digest);
+    }
+
+    fn renew(&self, digest: &Digest, stamp: Stamp) {
+        if let Some(record) = self.0.index.blob(digest) {
+            let mut record = (*record).clone();
+            (record.inode, record.size, record.ctime_ns) = (stamp.inode, stamp.size, stamp.ctime_ns);
+            self.0.index.put_blob(record);
+        }
+    }
+
+    fn proving(&self) -> std::sync::MutexGuard<'_, HashMap<Digest, Growing>> {
+        self.0.proving.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn hash_file(blob: &Blob, writer: &mut Writer) -> std::io::Result<Digest> {
+    let (mut hasher, mut piece) = (Hasher::new(), vec![0; PIECE]);
+    loop {
+        let read = blob.file().read_at(&mut piece, hasher.length())?;
+        match piece.get(..read) {
+            Some(bytes) if read > 0 => hasher.update(bytes),
+            _ => return Ok(hasher.finish()),
+        }
+        writer.seen(hasher.length());
+    }
+}

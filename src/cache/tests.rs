@@ -1,0 +1,185 @@
+//! Store and index together on temporary folders.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::time::Duration;
+
+use super::*;
+use crate::clock::{ManualClock, Timestamp};
+use crate::unit::ByteSize;
+
+struct Lab {
+    folder: tempfile::TempDir,
+    clock: Arc<ManualClock>,
+    health: Health,
+}
+
+impl Lab {
+    fn new() -> Self {
+        let clock = ManualClock::new(Timestamp::from_seconds(1_800_000_000));
+        Self { folder: tempfile::tempdir().unwrap(), clock, health: Health::new() }
+    }
+
+    fn open(&self, max: u64) -> Cache {
+        let clock: SharedClock = self.clock.clone();
+        let index = Index::open(&self.folder.path().join("state"), &clock, &self.health);
+        let config = Config {
+            dir: self.folder.path().join("cache"),
+            max_size: ByteSize(max),
+            min_free: MinFree::Size(ByteSize(0)),
+            ..Config::default()
+        };
+        Cache::open(config, index.unwrap().0, self.clock.clone(), self.health.clone()).unwrap()
+    }
+
+    fn blob_path(&self, digest: &Digest) -> std::path::PathBuf {
+        let hex = digest.hex();
+        self.folder.path().join("cache/blobs/sha256").join(&hex[..2]).join(hex)
+    }
+}
+
+fn add(cache: &Cache, bytes: &[u8]) -> Digest {
+    let (mut ingest, _room) = cache.begin(Some(bytes.len() as u64)).unwrap();
+    ingest.append(bytes).unwrap();
+    cache.commit(ingest, Provenance::default()).unwrap().digest
+}
+
+#[tokio::test]
+async fn what_is_committed_is_held_and_proven() {
+    let lab = Lab::new();
+    let cache = lab.open(1000);
+    let digest = add(&cache, b"abc");
+    assert_eq!(cache.holds(&digest), Some(3));
+    assert!(matches!(cache.open_blob(&digest).await, Some(Opened::Proven(_))));
+    assert_eq!(cache.summary().bytes, 3);
+}
+
+#[tokio::test]
+async fn s08_a_changed_file_is_hashed_again_and_removed_when_wrong() {
+    let lab = Lab::new();
+    let cache = lab.open(1000);
+    let (good, bad) = (add(&cache, b"good"), add(&cache, b"bad!"));
+    for digest in [&good, &bad] {
+        let path = lab.blob_path(digest);
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+    }
+    fs::write(lab.blob_path(&bad), b"BAD!").unwrap();
+    assert!(matches!(cache.open_blob(&good).await, Some(Opened::Proving(..))));
+    assert!(cache.open_proven(&good).await.is_some());
+    assert!(matches!(cache.open_blob(&good).await, Some(Opened::Proven(_))), "the record was renewed");
+    assert!(cache.open_proven(&bad).await.is_none());
+    assert_eq!(cache.holds(&bad), None);
+    assert!(!lab.blob_path(&bad).exists());
+}
+
+#[tokio::test]
+async fn s07_a_truncated_or_missing_file_is_a_miss() {
+    let lab = Lab::new();
+    let cache = lab.open(1000);
+    let (short, gone) = (add(&cache, b"short"), add(&cache, b"gone"));
+    let path = lab.blob_path(&short);
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+    fs::write(&path, b"sho").unwrap();
+    fs::remove_file(lab.blob_path(&gone)).unwrap();
+    assert!(cache.open_proven(&short).await.is_none());
+    assert!(cache.open_proven(&gone).await.is_none());
+    assert_eq!(cache.summary().blobs, 0);
+}
+
+#[tokio::test]
+async fn verify_finds_rot_that_no_stamp_shows() {
+    let lab = Lab::new();
+    let cache = lab.open(1000);
+    let digest = add(&cache, b"abc");
+    assert_eq!(cache.verify(&digest).await, Verdict::Right);
+    let path = lab.blob_path(&digest);
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+    fs::write(&path, b"abd").unwrap();
+    // as if the rot had come from below the filesystem: the record shows what the file shows now
+    let stamp = crate::store::Stamp::of(&fs::File::open(&path).unwrap()).unwrap();
+    let mut record = (*cache.index().blob(&digest).unwrap()).clone();
+    (record.inode, record.ctime_ns) = (stamp.inode, stamp.ctime_ns);
+    cache.index().put_blob(record);
+    assert_eq!(cache.verify(&digest).await, Verdict::Rotten);
+    assert_eq!(cache.verify(&digest).await, Verdict::Missing);
+}
+
+#[tokio::test]
+async fn s03_room_is_made_by_evicting_and_never_beyond_the_limit() {
+    let lab = Lab::new();
+    let cache = lab.open(100);
+    let old = add(&cache, &[1; 40]);
+    lab.clock.advance(Duration::from_secs(1));
+    let new = add(&cache, &[2; 40]);
+    cache.pin(&new).unwrap();
+    let (_ingest, room) = cache.begin(Some(50)).unwrap();
+    assert_eq!((cache.holds(&old), cache.holds(&new)), (None, Some(40)));
+    assert!(matches!(cache.begin(Some(20)), Err(NoRoom::Full)), "the promise counts");
+    drop(room);
+    assert!(cache.begin(Some(20)).is_ok());
+}
+
+#[tokio::test]
+async fn s04_a_thing_larger_than_the_cache_evicts_nothing() {
+    let lab = Lab::new();
+    let cache = lab.open(100);
+    let kept = add(&cache, &[1; 90]);
+    assert!(matches!(cache.begin(Some(101)), Err(NoRoom::TooLarge)));
+    assert_eq!(cache.holds(&kept), Some(90));
+}
+
+#[tokio::test]
+async fn s17_space_of_a_file_that_is_still_read_is_not_free() {
+    let lab = Lab::new();
+    let cache = lab.open(100);
+    let digest = add(&cache, &[1; 80]);
+    let reader = cache.open_proven(&digest).await.unwrap();
+    assert!(matches!(cache.begin(Some(90)), Err(NoRoom::Full)));
+    assert_eq!(reader.read(0, 100).await.unwrap().len(), 80, "the reader finishes");
+    drop(reader);
+    assert!(cache.begin(Some(90)).is_ok());
+}
+
+#[tokio::test]
+async fn a_lost_index_is_rebuilt_from_the_files_and_each_is_proved_before_it_is_trusted() {
+    let lab = Lab::new();
+    let cache = lab.open(1000);
+    let digest = add(&cache, b"abc");
+    cache.index().close();
+    cache.close();
+    drop(cache);
+    fs::remove_file(lab.folder.path().join("state/index.db")).unwrap();
+    let cache = lab.open(1000);
+    assert_eq!(cache.holds(&digest), None);
+    cache.reconcile(|| false).unwrap();
+    assert!(matches!(cache.open_blob(&digest).await, Some(Opened::Proving(..))));
+    assert!(cache.open_proven(&digest).await.is_some());
+    fs::remove_file(lab.blob_path(&digest)).unwrap();
+    cache.reconcile(|| false).unwrap();
+    assert_eq!(cache.holds(&digest), None);
+}
+
+#[tokio::test]
+async fn partials_are_found_again_and_count_as_used_space() {
+    let lab = Lab::new();
+    let cache = lab.open(100);
+    let (mut ingest, room) = cache.begin(Some(60)).unwrap();
+    ingest.append(&[7; 30]).unwrap();
+    cache.keep(ingest, "url:x", "note");
+    drop(room);
+    cache.close();
+    drop(cache);
+    let cache = lab.open(100);
+    assert_eq!(cache.partial("url:x").unwrap().note, "note");
+    assert!(cache.begin(Some(80)).is_ok(), "a partial gives way");
+    assert!(cache.partial("url:x").is_none());
+}
+
+#[test]
+fn s12_a_folder_that_cannot_be_used_is_no_reason_not_to_start() {
+    let lab = Lab::new();
+    fs::write(lab.folder.path().join("cache"), "a file").unwrap();
+    let cache = lab.open(100);
+    assert!(!cache.is_writable());
+    assert_eq!(lab.health.troubles()[0].code, "cache-folder");
+}
