@@ -248,3 +248,37 @@ impl SeededHasher {
         self.state = low ^ high;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::IpAddr;
+
+    use super::*;
+    use crate::digest::Digest;
+
+    #[test]
+    fn the_hasher_spreads_and_depends_on_its_secret() {
+        let (one, other) = (Seeded::default(), Seeded::default());
+        let digests: Vec<Digest> = (0..50_000_u64).map(|n| Digest::of(&n.to_be_bytes())).collect();
+        let addresses: Vec<IpAddr> = (0..50_000_u32).map(|n| IpAddr::V4(n.into())).collect();
+        let hashes: HashSet<u64> = digests
+            .iter()
+            .map(|digest| one.hash_one(digest))
+            .chain(addresses.iter().map(|address| one.hash_one(address)))
+            .collect();
+        assert_eq!(hashes.len(), 100_000);
+        let low: HashSet<u64> = hashes.iter().map(|hash| hash & 0xffff).collect();
+        // of 65 536 places 100 000 balls leave about a fifth empty
+        assert!(low.len() > 49_000, "{}", low.len());
+        assert!(digests.iter().all(|digest| one.hash_one(digest) != other.hash_one(digest)));
+    }
+
+    #[test]
+    fn the_lowest_go_first() {
+        let ranked: Vec<(u32, u32)> = (0..100).rev().map(|n| (n, n)).collect();
+        let mut gone = lowest(ranked.clone(), 10);
+        gone.sort_unstable();
+        assert_eq!(gone, (0..10).collect::<Vec<_>>());
+        assert_eq!((lowest(ranked.clone(), 0).len(), lowest(ranked, 200).len()), (0, 100));
+    }
+}

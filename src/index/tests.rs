@@ -25,7 +25,7 @@ fn open(folder: &Path) -> (Index, Opened) {
 
 fn open_with(folder: &Path, health: &Health) -> Result<(Index, Opened), IndexError> {
     let clock: SharedClock = ManualClock::new(NOON);
-    Index::open(folder, &clock, health)
+    Index::open(folder, clock, health.clone())
 }
 
 fn digest(number: u64) -> Digest {
@@ -242,7 +242,10 @@ fn files_of_the_first_version_are_read() {
 fn write_fixture() {
     let version = migrations::INDEX.version();
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/fixtures/index-v{version}"));
-    assert!(!folder.exists(), "a released fixture is never written again");
+    if folder.exists() {
+        println!("a released fixture is never written again");
+        return;
+    }
     let (index, _) = open(&folder);
     index.put_blob(blob(1, 1000));
     index.put_blob(BlobRecord {
@@ -276,4 +279,48 @@ fn the_backup_can_take_the_place_of_the_original() {
     assert!(refusal.contains("state.db is damaged") && refusal.contains("state.db.backup"), "{refusal}");
     std::fs::rename(backup, state).unwrap();
     assert_eq!(open(folder.path()).0.bans().len(), 2);
+}
+
+#[test]
+#[ignore = "prints how long things take"]
+fn measure() {
+    let clock = crate::clock::SystemClock::shared();
+    let folder = tempfile::tempdir().unwrap();
+    let (index, _) = open(folder.path());
+    let mut last = clock.instant();
+    let mut lap = |what: &str| {
+        let now = clock.instant();
+        println!("{what}: {:?}", now.duration_since(last));
+        last = clock.instant();
+    };
+    for number in 0..200_000 {
+        index.put_blob(blob(number, number));
+    }
+    lap("put 200k blobs");
+    assert!(index.flush());
+    lap("flush");
+    for number in 0..50_000 {
+        index.put_resource(answer(number, 1, 1, 1, Some(number)));
+    }
+    lap("put 50k answers");
+    assert!(index.flush());
+    lap("flush");
+    for number in 0..200_000 {
+        index.used(&digest(number), NOON);
+    }
+    lap("200k used");
+    assert!(index.close());
+    lap("close");
+    let (index, _) = open(folder.path());
+    lap("open");
+    assert_eq!(index.totals().blobs, 200_000);
+    drop(index);
+    let small = tempfile::tempdir().unwrap();
+    lap("-");
+    let index = open(small.path()).0;
+    lap("open anew");
+    assert!(index.close());
+    lap("close");
+    drop(open(small.path()));
+    lap("open small");
 }

@@ -68,12 +68,12 @@ impl<R, T> Column<R, T> {
         self.name
     }
 
-    /// Equal to the value.
+    /// The value, or none where none is asked for.
     pub fn is(&self, value: &T) -> Filter<R> {
-        self.compare("=", value)
+        self.compare("IS", value)
     }
 
-    /// Another value, or none.
+    /// Anything but the value.
     pub fn is_not(&self, value: &T) -> Filter<R> {
         self.compare("IS NOT", value)
     }

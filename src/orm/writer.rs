@@ -218,14 +218,14 @@ impl<C: Changes> Thread<C> {
     }
 
     fn succeeded(&self, target: u64) {
+        // before those who wait for the batch go on: they may look whether all is well
+        if self.health.clear(self.code) {
+            tracing::info!(database = self.code, "the index is written again");
+        }
         let mut progress = self.state.lock();
         progress.written = target;
         progress.hurry = progress.hurry && progress.marked != target;
         self.state.woken.notify_all();
-        drop(progress);
-        if self.health.clear(self.code) {
-            tracing::info!(database = self.code, "the index is written again");
-        }
     }
 
     /// Says so once, and pauses; true if there is no time left to try again.

@@ -1,0 +1,201 @@
+//! The types that are a cell by themselves, and the keys made of them.
+
+use std::borrow::Cow;
+use std::net::IpAddr;
+
+use super::{Cell, Field, FieldError, KeyParts, SqlType};
+use crate::clock::Timestamp;
+use crate::digest::Digest;
+
+impl Field for i64 {
+    const TYPE: SqlType = SqlType::Integer;
+
+    fn encode(&self) -> Cell<'_> {
+        Cell::Integer(*self)
+    }
+
+    fn decode(cell: Cell<'_>) -> Result<Self, FieldError> {
+        if let Cell::Integer(number) = cell { Ok(number) } else { Err(cell.instead_of("a whole number")) }
+    }
+}
+
+impl Field for u64 {
+    const TYPE: SqlType = SqlType::Integer;
+
+    fn encode(&self) -> Cell<'_> {
+        Cell::Integer(self.cast_signed())
+    }
+
+    fn decode(cell: Cell<'_>) -> Result<Self, FieldError> {
+        i64::decode(cell).map(i64::cast_unsigned)
+    }
+}
+
+impl Field for u32 {
+    const TYPE: SqlType = SqlType::Integer;
+
+    fn encode(&self) -> Cell<'_> {
+        Cell::Integer(i64::from(*self))
+    }
+
+    fn decode(cell: Cell<'_>) -> Result<Self, FieldError> {
+        let number = i64::decode(cell)?;
+        Self::try_from(number).map_err(|_ignored| Cell::Integer(number).instead_of("a 32-bit number"))
+    }
+}
+
+impl Field for i128 {
+    const TYPE: SqlType = SqlType::Blob;
+    const BYTES: Option<usize> = Some(16);
+
+    /// Big-endian with the sign turned over, so that bytes sort as numbers do.
+    fn encode(&self) -> Cell<'_> {
+        Cell::Blob(Cow::Owned((self ^ Self::MIN).to_be_bytes().to_vec()))
+    }
+
+    fn decode(cell: Cell<'_>) -> Result<Self, FieldError> {
+        cell.array("16 bytes").map(|bytes| Self::from_be_bytes(bytes) ^ Self::MIN)
+    }
+}
+
+impl Field for bool {
+    const TYPE: SqlType = SqlType::Integer;
+
+    fn encode(&self) -> Cell<'_> {
+        Cell::Integer(i64::from(*self))
+    }
+
+    fn decode(cell: Cell<'_>) -> Result<Self, FieldError> {
+        match cell {
+            Cell::Integer(0) => Ok(false),
+            Cell::Integer(1) => Ok(true),
+            Cell::Null | Cell::Integer(_) | Cell::Real(_) | Cell::Text(_) | Cell::Blob(_) => {
+                Err(cell.instead_of("0 or 1"))
+            }
+        }
+    }
+}
+
+impl Field for f64 {
+    const TYPE: SqlType = SqlType::Real;
+
+    fn encode(&self) -> Cell<'_> {
+        Cell::Real(*self)
+    }
+
+    fn decode(cell: Cell<'_>) -> Result<Self, FieldError> {
+        if let Cell::Real(number) = cell {
+            Ok(number)
+        } else {
+            Err(cell.instead_of("a floating point number"))
+        }
+    }
+}
+
+impl Field for String {
+    const TYPE: SqlType = SqlType::Text;
+
+    fn encode(&self) -> Cell<'_> {
+        Cell::Text(Cow::Borrowed(self))
+    }
+
+    fn decode(cell: Cell<'_>) -> Result<Self, FieldError> {
+        cell.text("text").map(str::to_owned)
+    }
+}
+
+impl Field for Vec<u8> {
+    const TYPE: SqlType = SqlType::Blob;
+
+    fn encode(&self) -> Cell<'_> {
+        Cell::Blob(Cow::Borrowed(self))
+    }
+
+    fn decode(cell: Cell<'_>) -> Result<Self, FieldError> {
+        if let Cell::Blob(bytes) = cell { Ok(bytes.into_owned()) } else { Err(cell.instead_of("bytes")) }
+    }
+}
+
+impl<const N: usize> Field for [u8; N] {
+    const TYPE: SqlType = SqlType::Blob;
+    const BYTES: Option<usize> = Some(N);
+
+    fn encode(&self) -> Cell<'_> {
+        Cell::Blob(Cow::Borrowed(self))
+    }
+
+    fn decode(cell: Cell<'_>) -> Result<Self, FieldError> {
+        cell.array("bytes of the column's length")
+    }
+}
+
+impl Field for Digest {
+    const TYPE: SqlType = SqlType::Blob;
+    const BYTES: Option<usize> = Some(32);
+
+    fn encode(&self) -> Cell<'_> {
+        Cell::Blob(Cow::Borrowed(self.as_bytes()))
+    }
+
+    fn decode(cell: Cell<'_>) -> Result<Self, FieldError> {
+        cell.array("the 32 bytes of a digest").map(Self::from_bytes)
+    }
+}
+
+impl Field for Timestamp {
+    const TYPE: SqlType = SqlType::Integer;
+
+    fn encode(&self) -> Cell<'_> {
+        Cell::Integer(self.0.cast_signed())
+    }
+
+    fn decode(cell: Cell<'_>) -> Result<Self, FieldError> {
+        u64::decode(cell).map(Self)
+    }
+}
+
+impl Field for IpAddr {
+    const TYPE: SqlType = SqlType::Text;
+
+    fn encode(&self) -> Cell<'_> {
+        Cell::Text(Cow::Owned(self.to_string()))
+    }
+
+    fn decode(cell: Cell<'_>) -> Result<Self, FieldError> {
+        cell.text("an IP address")?.parse().map_err(|_ignored| cell.instead_of("an IP address"))
+    }
+}
+
+impl<T: Field> Field for Option<T> {
+    const TYPE: SqlType = T::TYPE;
+    const NULLABLE: bool = true;
+    const BYTES: Option<usize> = T::BYTES;
+
+    fn encode(&self) -> Cell<'_> {
+        self.as_ref().map_or(Cell::Null, T::encode)
+    }
+
+    fn decode(cell: Cell<'_>) -> Result<Self, FieldError> {
+        if cell == Cell::Null { Ok(None) } else { T::decode(cell).map(Some) }
+    }
+}
+
+// === impl KeyParts ===
+
+impl<A: Field> KeyParts for A {
+    fn parts(&self) -> Vec<Cell<'_>> {
+        vec![self.encode()]
+    }
+}
+
+impl<A: Field, B: Field> KeyParts for (A, B) {
+    fn parts(&self) -> Vec<Cell<'_>> {
+        vec![self.0.encode(), self.1.encode()]
+    }
+}
+
+impl<A: Field, B: Field, C: Field> KeyParts for (A, B, C) {
+    fn parts(&self) -> Vec<Cell<'_>> {
+        vec![self.0.encode(), self.1.encode(), self.2.encode()]
+    }
+}
