@@ -1,0 +1,157 @@
+//! One request and its answer: written for its connection, waited for, repeated where that is harmless.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use http::header::{EXPECT, HOST, HeaderMap, HeaderValue, PROXY_AUTHORIZATION};
+use http::uri::PathAndQuery;
+use http::{Method, StatusCode, Uri, Version};
+use http_body::Body as _;
+
+use super::body::{Counted, Watched};
+use super::dial::{Form, PARENT_REFUSES};
+use super::pool::{Lease, Wire};
+use super::{Inner, OriginError, Reach, Remote};
+use crate::http::{Body, Target, TargetError, boxed, empty, hop_by_hop_removed};
+
+/// How often a request is repeated on another connection.
+const REPEATS: usize = 2;
+
+/// A request on its way, to be written again if need be.
+struct Outgoing {
+    method: Method,
+    target: Target,
+    /// End-to-end fields without `Host`.
+    headers: HeaderMap,
+    /// None where there is none to send, or where it is on its way.
+    body: Option<Body>,
+    had_body: bool,
+    /// Frames of the body that went out.
+    frames: Arc<AtomicU64>,
+}
+
+pub(super) async fn send(
+    inner: &Inner,
+    request: http::Request<Body>,
+    reach: &Reach,
+) -> Result<http::Response<Body>, OriginError> {
+    let mut outgoing = Outgoing::new(request)?;
+    let host = outgoing.target.bare_host().to_owned();
+    let mut repeats = 0;
+    loop {
+        let mut lease = inner.pool.lease(&inner.dialer, &outgoing.target, reach, repeats > 0).await?;
+        let request = outgoing.write(lease.connection.wire())?;
+        let answer = heard(inner.stall, &outgoing.frames, lease.connection.send(request)).await;
+        let mut failure = match answer {
+            None => return Err(OriginError::stalled(&host)),
+            Some(Ok(response)) => return answered(response, lease, host, inner.stall),
+            Some(Err(failure)) => failure,
+        };
+        let unsent = failure.take_message().map(http::Request::into_body);
+        if repeats == REPEATS || !lease.is_reused() || !outgoing.may_repeat(unsent, failure.error()) {
+            return Err(OriginError::of_hyper(&host, failure.error()));
+        }
+        repeats += 1;
+    }
+}
+
+/// Waits for the head of an answer, at most `stall` since the last sign that the body was still taken.
+async fn heard<T>(stall: Duration, frames: &AtomicU64, answer: impl Future<Output = T>) -> Option<T> {
+    let mut answer = pin!(answer);
+    let mut seen = frames.load(Ordering::Relaxed);
+    loop {
+        if let Ok(answer) = tokio::time::timeout(stall, answer.as_mut()).await {
+            return Some(answer);
+        }
+        let now = frames.load(Ordering::Relaxed);
+        if now == seen {
+            return None;
+        }
+        seen = now;
+    }
+}
+
+fn answered(
+    response: http::Response<hyper::body::Incoming>,
+    lease: Lease,
+    host: String,
+    stall: Duration,
+) -> Result<http::Response<Body>, OriginError> {
+    let wire = lease.connection.wire();
+    let remote = Remote(wire.remote);
+    if response.status() == StatusCode::PROXY_AUTHENTICATION_REQUIRED && matches!(wire.form, Form::Whole(_)) {
+        // It concerns us and not the client, whose own credentials would not help.
+        return Err(OriginError::connect(&host, PARENT_REFUSES));
+    }
+    let (mut parts, body) = response.into_parts();
+    parts.headers = hop_by_hop_removed(&parts.headers);
+    parts.extensions.insert(remote);
+    Ok(http::Response::from_parts(parts, boxed(Watched::new(body, host, stall, lease))))
+}
+
+impl Outgoing {
+    fn new(request: http::Request<Body>) -> Result<Self, OriginError> {
+        let (parts, body) = request.into_parts();
+        let target = Target::from_uri(&parts.uri)?;
+        let mut headers = hop_by_hop_removed(&parts.headers);
+        headers.remove(HOST);
+        headers.remove(EXPECT);
+        let frames = Arc::<AtomicU64>::default();
+        let had_body = !body.is_end_stream();
+        let body = had_body.then(|| boxed(Counted::new(body, Arc::clone(&frames))));
+        Ok(Self { method: parts.method, target, headers, body, had_body, frames })
+    }
+
+    /// Whether the request can be written again, now that its connection failed.
+    fn may_repeat(&mut self, unsent: Option<Body>, error: &hyper::Error) -> bool {
+        if let Some(body) = unsent {
+            self.body = Some(body).filter(|_| self.had_body);
+            return true;
+        }
+        let answered = error.is_parse() || error.is_timeout();
+        self.method.is_safe() && !self.had_body && !answered
+    }
+
+    fn write(&mut self, wire: &Wire) -> Result<http::Request<Body>, OriginError> {
+        let mut request = http::Request::new(self.body.take().unwrap_or_else(empty));
+        *request.method_mut() = self.method.clone();
+        *request.uri_mut() = self.uri(&wire.form)?;
+        let headers = match &wire.form {
+            Form::Two => {
+                *request.version_mut() = Version::HTTP_2;
+                self.headers.clone()
+            }
+            Form::Path => self.headers_for_one(None)?,
+            Form::Whole(credentials) => self.headers_for_one(credentials.as_ref())?,
+        };
+        *request.headers_mut() = headers;
+        Ok(request)
+    }
+
+    fn uri(&self, form: &Form) -> Result<Uri, OriginError> {
+        match form {
+            Form::Path => {
+                let path =
+                    PathAndQuery::try_from(self.target.path()).map_err(|_ignored| TargetError::Path)?;
+                Ok(Uri::from(path))
+            }
+            Form::Whole(_) | Form::Two => Ok(self.target.uri()?),
+        }
+    }
+
+    /// `Host` first, as RFC 9110 section 7.2 advises.
+    fn headers_for_one(&self, credentials: Option<&HeaderValue>) -> Result<HeaderMap, OriginError> {
+        let host = HeaderValue::try_from(self.target.authority()).map_err(|_ignored| TargetError::Host)?;
+        let mut headers = HeaderMap::with_capacity(self.headers.len() + 2);
+        headers.insert(HOST, host);
+        if let Some(credentials) = credentials {
+            headers.insert(PROXY_AUTHORIZATION, credentials.clone());
+        }
+        for (name, value) in &self.headers {
+            headers.append(name, value.clone());
+        }
+        Ok(headers)
+    }
+}
