@@ -1,0 +1,312 @@
+//! Reading from a neighbour.
+//!
+//! Connections are kept for a few seconds and used again, one request at a time. Each request carries a token
+//! with a fresh counter. The deadlines are short because there is always another source: connecting, the first
+//! byte (TLS included) and every silence afterwards are limited, and a slow reader of ours is not mistaken for
+//! a silent neighbour.
+
+mod body;
+mod error;
+mod pool;
+#[cfg(test)]
+mod tests;
+
+use std::net::SocketAddr;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, Request, Response, StatusCode, header};
+use http_body_util::{BodyExt as _, Empty, Limited};
+use hyper::body::Incoming;
+use hyper::client::conn::http1::{self, SendRequest};
+use hyper_util::rt::TokioIo;
+use rustls::pki_types::ServerName;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+
+pub use error::PullError;
+
+use self::body::Watched;
+use self::pool::{Key, Lease, Pool};
+use super::{Config, Holder, ResourceHead, Tls, wire};
+use crate::clock::SharedClock;
+use crate::digest::Digest;
+use crate::http::{Body, boxed, empty};
+use crate::range::ContentRange;
+use crate::seal::{Bearer, GrantId, SiteKeys, Thing};
+use crate::shutdown::Drain;
+use crate::tls::{self, Identity};
+
+/// A stored head is refused beyond this size.
+const MOST_HEAD: usize = 512 * 1024;
+/// A refusal's text is read up to this size, for the sake of the connection.
+const MOST_REFUSAL: usize = 4 * 1024;
+
+/// How long to wait for a neighbour.
+#[derive(Debug, Clone, Copy)]
+pub struct Deadlines {
+    /// Until the TCP connection stands: 500 ms. A LAN answers in one.
+    pub connect: Duration,
+    /// From there until the head of the response: 1 s.
+    pub first_byte: Duration,
+    /// Between two parts of the body: 2 s.
+    pub stall: Duration,
+}
+
+/// What a neighbour sends.
+#[derive(Debug)]
+pub struct Pulled {
+    /// The size of the whole.
+    pub size: u64,
+    /// The bytes from where they were asked for to the end, not proved; its errors are [`PullError`].
+    pub body: Body,
+}
+
+/// Reads from neighbours; a cheap clone.
+#[derive(Clone)]
+pub struct Client(Arc<Inner>);
+
+struct Inner {
+    identity: Identity,
+    keys: SiteKeys,
+    tls: Tls,
+    deadlines: Deadlines,
+    /// The counter of the last token.
+    counter: AtomicU64,
+    pool: Arc<Pool>,
+    /// The tasks that move bytes of connections.
+    tasks: Drain,
+}
+
+type Sender = SendRequest<Empty<Bytes>>;
+
+impl Client {
+    /// Nothing is connected yet. The wall clock only sets where the counters begin, so that those of two runs
+    /// of one node never meet.
+    pub fn new(config: &Config, identity: Identity, keys: SiteKeys, clock: &SharedClock) -> Self {
+        Self::with_deadlines(config, identity, keys, clock, Deadlines::default())
+    }
+
+    /// The same with other deadlines.
+    pub fn with_deadlines(
+        config: &Config,
+        identity: Identity,
+        keys: SiteKeys,
+        clock: &SharedClock,
+        deadlines: Deadlines,
+    ) -> Self {
+        let counter = AtomicU64::new(clock.now().0 << 20);
+        let (pool, tasks) = (Arc::new(Pool::new(clock.clone())), Drain::new());
+        Self(Arc::new(Inner { identity, keys, tls: config.tls, deadlines, counter, pool, tasks }))
+    }
+
+    /// Reads a blob from the byte `from` to its end. Where the size is known, the neighbour must say the same.
+    pub async fn pull(
+        &self,
+        holder: &Holder,
+        grant: GrantId,
+        digest: &Digest,
+        size: Option<u64>,
+        from: u64,
+    ) -> Result<Pulled, PullError> {
+        if let Some(size) = size.filter(|size| from >= *size && from > 0) {
+            return Ok(Pulled { size, body: empty() });
+        }
+        let (response, lease) = self.ask(holder, grant, Thing::Blob(*digest), from).await?;
+        let told = match judge_blob(response.status(), response.headers(), digest, size, from) {
+            Ok(told) => told,
+            Err(error) => return Err(self.refused(response, lease, error).await),
+        };
+        let part = told.end - told.start;
+        let body = Watched::new(response.into_body(), part, self.0.deadlines.stall, lease);
+        Ok(Pulled { size: told.end, body: boxed(body) })
+    }
+
+    /// Reads a stored head.
+    pub async fn head(
+        &self,
+        holder: &Holder,
+        grant: GrantId,
+        resource: [u8; 32],
+    ) -> Result<ResourceHead, PullError> {
+        let (response, lease) = self.ask(holder, grant, Thing::Resource(resource), 0).await?;
+        if response.status() != StatusCode::OK {
+            let error = PullError::of_status(response.status());
+            return Err(self.refused(response, lease, error).await);
+        }
+        let size = length(response.headers())
+            .ok_or_else(|| PullError::Protocol("its stored head has no length".to_owned()))?;
+        let body = Watched::new(response.into_body(), size, self.0.deadlines.stall, lease);
+        let whole = Limited::new(body, MOST_HEAD).collect().await.map_err(PullError::of_body)?;
+        serde_json::from_slice(&whole.to_bytes())
+            .map_err(|error| PullError::Protocol(format!("its stored head cannot be read: {error}")))
+    }
+
+    /// Forgets all idle connections and waits until no connection is left; false if the deadline came first.
+    pub async fn close(&self, deadline: Duration) -> bool {
+        self.0.pool.clear();
+        self.0.tasks.wait(deadline).await
+    }
+
+    /// One request, on a kept connection where there is one. A kept connection that the other end closed in
+    /// the meantime costs a second try, not an error.
+    async fn ask(
+        &self,
+        holder: &Holder,
+        grant: GrantId,
+        thing: Thing,
+        from: u64,
+    ) -> Result<(Response<Incoming>, Lease), PullError> {
+        if self.0.tls == Tls::Pinned && !holder.https {
+            return Err(PullError::InClear);
+        }
+        let key = Key { node: holder.node, address: holder.address, https: holder.https };
+        let wait = self.0.deadlines.first_byte;
+        if let Some(mut sender) = self.0.pool.take(&key, &holder.pins) {
+            let request = self.request(holder, grant, thing, from)?;
+            let sent = tokio::time::timeout(wait, sender.send_request(request)).await;
+            if let Ok(response) = sent.map_err(|_elapsed| PullError::Timeout("its answer"))? {
+                return Ok((response, Lease::new(&self.0.pool, key, &holder.pins, sender)));
+            }
+        }
+        let request = self.request(holder, grant, thing, from)?;
+        let stream = self.connect(holder.address).await?;
+        let exchange = async {
+            let mut sender = self.converse(stream, holder).await?;
+            let response = sender.send_request(request).await.map_err(PullError::of_http)?;
+            Ok((response, sender))
+        };
+        let (response, sender) = tokio::time::timeout(wait, exchange)
+            .await
+            .map_err(|_elapsed| PullError::Timeout("its answer"))??;
+        Ok((response, Lease::new(&self.0.pool, key, &holder.pins, sender)))
+    }
+
+    fn request(
+        &self,
+        holder: &Holder,
+        grant: GrantId,
+        thing: Thing,
+        from: u64,
+    ) -> Result<Request<Empty<Bytes>>, PullError> {
+        let counter = self.0.counter.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
+        let asker = self.0.identity.node();
+        let bearer = Bearer { grant, thing, asker, holder: holder.node, counter };
+        let token = self.0.keys.seal_bearer(&bearer).map_err(PullError::own)?;
+        let mut request = Request::get(wire::path_of(&thing))
+            .header(header::HOST, holder.address.to_string())
+            .header(header::AUTHORIZATION, format!("Bearer {token}"));
+        if from > 0 {
+            request = request.header(header::RANGE, format!("bytes={from}-"));
+        }
+        request.body(Empty::new()).map_err(PullError::own)
+    }
+
+    async fn connect(&self, address: SocketAddr) -> Result<TcpStream, PullError> {
+        let connecting = tokio::time::timeout(self.0.deadlines.connect, TcpStream::connect(address));
+        let stream = match connecting.await {
+            Ok(result) => result.map_err(|error| PullError::Unreachable(error.to_string()))?,
+            Err(_elapsed) => return Err(PullError::Unreachable("no connection in time".to_owned())),
+        };
+        stream.set_nodelay(true).map_err(PullError::own)?;
+        Ok(stream)
+    }
+
+    /// TLS where the neighbour speaks it, then HTTP.
+    async fn converse(&self, stream: TcpStream, holder: &Holder) -> Result<Sender, PullError> {
+        if !holder.https {
+            return self.speak(stream).await;
+        }
+        let configure = || tls::peer_client(&self.0.identity, holder.pins.clone());
+        let config = self.0.pool.config(holder.node, &holder.pins, configure).map_err(PullError::own)?;
+        let name = ServerName::IpAddress(holder.address.ip().into());
+        let stream =
+            TlsConnector::from(config).connect(name, stream).await.map_err(|e| PullError::of_tls(&e))?;
+        self.speak(stream).await
+    }
+
+    async fn speak<S>(&self, stream: S) -> Result<Sender, PullError>
+    where
+        S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Send + Unpin + 'static,
+    {
+        let (sender, connection) =
+            http1::handshake(TokioIo::new(stream)).await.map_err(PullError::of_http)?;
+        // ends when the sender and the body are gone, or the neighbour hangs up
+        let _joined_by_drain = self.0.tasks.spawn(async move {
+            if let Err(error) = connection.await {
+                tracing::debug!(%error, "a connection to a neighbour ended");
+            }
+        });
+        Ok(sender)
+    }
+
+    /// Reads the text of a refusal, so that its connection can be used again, and gives the error back.
+    async fn refused(&self, response: Response<Incoming>, lease: Lease, error: PullError) -> PullError {
+        let part = length(response.headers()).unwrap_or(u64::MAX);
+        if response.status() != StatusCode::OK && part <= u64::try_from(MOST_REFUSAL).unwrap_or(0) {
+            let body = Watched::new(response.into_body(), part, self.0.deadlines.stall, lease);
+            if let Err(why) = Limited::new(body, MOST_REFUSAL).collect().await {
+                tracing::debug!(error = %why, "a refusal could not be read");
+            }
+        }
+        error
+    }
+}
+
+/// The bytes a response to a request for a blob brings: from where to the end of the whole.
+fn judge_blob(
+    status: StatusCode,
+    headers: &HeaderMap,
+    digest: &Digest,
+    size: Option<u64>,
+    from: u64,
+) -> Result<Range<u64>, PullError> {
+    let wrong = |what: &str| Err(PullError::Protocol(what.to_owned()));
+    let length = length(headers);
+    let told = match status {
+        StatusCode::OK if from == 0 => length.map(|length| 0..length),
+        StatusCode::OK => return wrong("the whole came where a part was asked for"),
+        StatusCode::PARTIAL_CONTENT if from > 0 => headers
+            .get(header::CONTENT_RANGE)
+            .and_then(|field| ContentRange::parse(field.to_str().ok()?))
+            .filter(|told| told.size == Some(told.bytes.end) && told.bytes.start == from)
+            .filter(|told| length == Some(told.bytes.end - told.bytes.start))
+            .map(|told| told.bytes),
+        StatusCode::PARTIAL_CONTENT => return wrong("a part came where the whole was asked for"),
+        StatusCode::RANGE_NOT_SATISFIABLE => return wrong("it holds less than is held here already"),
+        other => return Err(PullError::of_status(other)),
+    };
+    let Some(told) = told else { return wrong("it does not say which bytes it sends") };
+    if size.is_some_and(|size| size != told.end) {
+        return wrong("it sends another size than it offered");
+    }
+    let stated = headers.get(wire::REPR_DIGEST).and_then(|field| field.to_str().ok());
+    match stated.and_then(Digest::from_repr_digest) {
+        Some(stated) if stated != *digest => wrong("it states another digest than it was asked for"),
+        _ => Ok(told),
+    }
+}
+
+fn length(headers: &HeaderMap) -> Option<u64> {
+    let field = headers.get(header::CONTENT_LENGTH)?.to_str().ok()?;
+    field.bytes().all(|byte| byte.is_ascii_digit()).then(|| field.parse().ok())?
+}
+
+impl Default for Deadlines {
+    fn default() -> Self {
+        Self {
+            connect: Duration::from_millis(500),
+            first_byte: Duration::from_secs(1),
+            stall: Duration::from_secs(2),
+        }
+    }
+}
+
+impl std::fmt::Debug for Client {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Client").field("node", &self.0.identity.node()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,192 @@
+//! One request, one answer.
+
+use http::header::{self, HeaderMap, HeaderValue};
+use http::{Method, Request, Response, StatusCode};
+
+use super::upload::Upload;
+use super::{Caller, Found, Proof, Server};
+use crate::digest::Digest;
+use crate::http::{Body, boxed, empty, full};
+use crate::peer::wire;
+use crate::policy;
+use crate::range::{ContentRange, RangeRequest};
+use crate::seal::Thing;
+
+/// How soon a neighbour may come back when all places are taken.
+const RETRY_SECONDS: HeaderValue = HeaderValue::from_static("1");
+
+/// Why a request is not even looked at.
+enum Refusal {
+    /// The address is refused since the connection began.
+    Banned,
+    /// What nobody with the site's secret does.
+    Offence(&'static str),
+    /// A neighbour that has to ask for a grant first.
+    AskAgain(&'static str),
+}
+
+impl Server {
+    /// The answer to a request; an error ends the connection without one.
+    pub(super) async fn answer<B>(
+        &self,
+        caller: &Caller,
+        request: &Request<B>,
+    ) -> Result<Response<Body>, Dropped> {
+        match self.admit(caller, request) {
+            Ok(Thing::Blob(digest)) => Ok(self.blob(&digest, request.method(), request.headers()).await),
+            Ok(Thing::Resource(key)) => Ok(self.resource(key).await),
+            Err(Refusal::Banned) => Err(Dropped),
+            Err(Refusal::Offence(what)) => {
+                self.offence(caller.address, what);
+                Ok(closing(problem(StatusCode::FORBIDDEN, "not for strangers")))
+            }
+            Err(Refusal::AskAgain(why)) => {
+                tracing::debug!(client.addr = %caller.address, why, "a grant is refused");
+                Ok(problem(StatusCode::FORBIDDEN, "the grant has ended: ask again"))
+            }
+        }
+    }
+
+    /// Which thing a request may have. Nothing of what this node holds is looked at here.
+    fn admit<B>(&self, caller: &Caller, request: &Request<B>) -> Result<Thing, Refusal> {
+        if self.0.bans.is_banned(caller.address) {
+            return Err(Refusal::Banned);
+        }
+        if !matches!(*request.method(), Method::GET | Method::HEAD) {
+            return Err(Refusal::Offence("another method than GET and HEAD"));
+        }
+        let uri = request.uri();
+        let thing = wire::thing_at(uri.path()).filter(|_| uri.query().is_none() && uri.authority().is_none());
+        let thing = thing.ok_or(Refusal::Offence("another path than those of the peer port"))?;
+        let token = token(request.headers()).ok_or(Refusal::Offence("no token"))?;
+        let bearer = self
+            .0
+            .keys
+            .open_bearer(token)
+            .map_err(|_no_key| Refusal::Offence("a token that no accepted key opens"))?;
+        if bearer.thing != thing {
+            return Err(Refusal::AskAgain("the token is for another thing"));
+        }
+        match caller.proof {
+            Proof::Nothing => {}
+            Proof::Node(node) if node == bearer.asker => {}
+            Proof::Node(_) => return Err(Refusal::AskAgain("the token is another node's")),
+            Proof::Missing => return Err(Refusal::AskAgain("the caller has no certificate")),
+        }
+        self.0.grants.admit(&bearer, self.0.me).map_err(|why| {
+            tracing::debug!(%why, "a token is not admitted");
+            Refusal::AskAgain("the grant does not admit it")
+        })?;
+        self.0.bans.proved(caller.address);
+        Ok(thing)
+    }
+
+    async fn resource(&self, key: [u8; 32]) -> Response<Body> {
+        let shown = tokio::time::timeout(self.0.limits.shelf, (self.0.shelf.head)(key)).await;
+        let Ok(shown) = shown else { return unavailable("the shelf is slow") };
+        let Some(mut shown) = shown else { return problem(StatusCode::NOT_FOUND, "not here") };
+        // whatever the shelf says, only what may be shared leaves this node
+        shown.head = policy::shared_fields(&shown.head);
+        match serde_json::to_vec(&shown) {
+            Ok(json) => with_type(Response::new(full(json)), "application/json"),
+            Err(error) => {
+                tracing::warn!(%error, "a stored head cannot be written");
+                problem(StatusCode::INTERNAL_SERVER_ERROR, "the stored head cannot be written")
+            }
+        }
+    }
+
+    async fn blob(&self, digest: &Digest, method: &Method, asked: &HeaderMap) -> Response<Body> {
+        let place = if method == Method::HEAD {
+            None
+        } else {
+            let Ok(place) = self.0.uploads.clone().try_acquire_owned() else {
+                return unavailable("all places are taken");
+            };
+            Some(place)
+        };
+        let found = tokio::time::timeout(self.0.limits.shelf, (self.0.shelf.open)(*digest)).await;
+        let Ok(found) = found else { return unavailable("the shelf is slow") };
+        let Some(Found { size, body }) = found else { return problem(StatusCode::NOT_FOUND, "not here") };
+        let (status, range) = match wanted(method, asked, digest).map(|range| range.resolve(size)) {
+            None => (StatusCode::OK, 0..size),
+            Some(Ok(range)) => (StatusCode::PARTIAL_CONTENT, range),
+            Some(Err(_outside)) => {
+                let mut response = problem(StatusCode::RANGE_NOT_SATISFIABLE, "the blob is shorter");
+                set(&mut response, header::CONTENT_RANGE, &ContentRange::unsatisfied(size));
+                return response;
+            }
+        };
+        let length = range.end - range.start;
+        let content_range = ContentRange::satisfied(&range, size);
+        let body = match place {
+            Some(place) if length > 0 => boxed(Upload::new(body(range), length, self, place)),
+            _ => empty(),
+        };
+        let mut response = with_type(Response::new(body), wire::BLOB_TYPE);
+        *response.status_mut() = status;
+        set(&mut response, header::CONTENT_LENGTH, &length.to_string());
+        set(&mut response, header::ACCEPT_RANGES, "bytes");
+        set(&mut response, header::ETAG, &entity_tag(digest));
+        set(&mut response, wire::REPR_DIGEST, &digest.repr_digest());
+        if status == StatusCode::PARTIAL_CONTENT {
+            set(&mut response, header::CONTENT_RANGE, &content_range);
+        }
+        response
+    }
+}
+
+/// Ends a connection without an answer.
+#[derive(Debug, thiserror::Error)]
+#[error("the address is refused")]
+pub(super) struct Dropped;
+
+/// The token of an `Authorization: Bearer` field.
+fn token(headers: &HeaderMap) -> Option<&str> {
+    let (scheme, token) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}
+
+/// The range a request asks for. `Range` means nothing to HEAD, nor with an `If-Range` that does not hold.
+fn wanted(method: &Method, asked: &HeaderMap, digest: &Digest) -> Option<RangeRequest> {
+    let range = asked.get(header::RANGE).filter(|_| method == Method::GET)?;
+    let holds = asked.get(header::IF_RANGE).is_none_or(|tag| *tag == *entity_tag(digest));
+    RangeRequest::parse(range.to_str().ok()?).filter(|_| holds)
+}
+
+fn entity_tag(digest: &Digest) -> String {
+    format!("\"{digest}\"")
+}
+
+fn unavailable(why: &str) -> Response<Body> {
+    let mut response = problem(StatusCode::SERVICE_UNAVAILABLE, why);
+    response.headers_mut().insert(header::RETRY_AFTER, RETRY_SECONDS);
+    response
+}
+
+fn problem(status: StatusCode, detail: &str) -> Response<Body> {
+    let title = status.canonical_reason().unwrap_or_default();
+    let document = serde_json::json!({
+        "type": "about:blank", "title": title, "status": status.as_u16(), "detail": detail,
+    });
+    let mut response = with_type(Response::new(full(document.to_string())), "application/problem+json");
+    *response.status_mut() = status;
+    response
+}
+
+fn closing(mut response: Response<Body>) -> Response<Body> {
+    response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    response
+}
+
+fn with_type(mut response: Response<Body>, media_type: &'static str) -> Response<Body> {
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
+    response
+}
+
+/// Our own values are always valid; one that is not would be left out rather than harm the answer.
+fn set(response: &mut Response<Body>, name: header::HeaderName, value: &str) {
+    if let Ok(value) = HeaderValue::from_str(value) {
+        response.headers_mut().insert(name, value);
+    }
+}
