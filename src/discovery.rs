@@ -1,1 +1,27 @@
-//! The room `discovery`.
+//! Who on the site has this: neighbours find each other and ask each other by sealed datagrams.
+#![doc = include_str!("discovery/PROTOCOL.md")]
+
+mod config;
+mod engine;
+mod holding;
+mod limit;
+mod message;
+mod peer;
+mod random;
+mod service;
+mod table;
+mod transport;
+mod wait;
+
+use std::time::Duration;
+
+pub use config::{Advertise, Config, ConfigError, Endpoint, Seed};
+pub use engine::{Action, Arrival, Counts, Destination, Engine, Event, FindingId, OFFERS, Setup};
+pub use holding::{Holding, Holdings, Wanted};
+pub use message::{Answer, Kind, MAX_WANTS, Malformed, Message, Nonce, QueryId, Sender};
+pub use peer::{Offer, Peer};
+pub use service::{Discovery, Finding, Parts, Service, StartError};
+pub use transport::{Datagram, InterfaceView, Link, Memory, Network, Transport, Udp};
+
+/// A neighbour heard within this time is there.
+pub const HEARD_LATELY: Duration = Duration::from_secs(60);

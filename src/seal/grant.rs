@@ -1,5 +1,7 @@
 //! Grants: the holder's side of a bearer token. A grant admits one asker to one thing, any number of requests,
 //! each with a fresh counter, until it has not been used for a minute. It reserves nothing.
+//!
+//! One thing may have two names, the resource key and the digest of its blob; one grant covers both.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -48,6 +50,7 @@ struct Book {
 struct Grant {
     asker: NodeId,
     thing: Thing,
+    alias: Option<Thing>,
     last_used: Instant,
     seen: Window,
 }
@@ -60,6 +63,16 @@ impl Grants {
 
     /// Admits `asker` to `thing`; asked again while it lives, the same grant goes on.
     pub fn issue(&self, asker: NodeId, thing: Thing) -> Result<GrantId, SealError> {
+        self.issue_named(asker, thing, None)
+    }
+
+    /// Admits `asker` to `thing` under its other name too.
+    pub fn issue_named(
+        &self,
+        asker: NodeId,
+        thing: Thing,
+        alias: Option<Thing>,
+    ) -> Result<GrantId, SealError> {
         let now = self.clock.instant();
         let mut book = self.book();
         book.forget(now);
@@ -68,12 +81,13 @@ impl Grants {
             && now.duration_since(grant.last_used) < LIFE
         {
             grant.last_used = now;
+            grant.alias = alias.or(grant.alias);
             return Ok(id);
         }
         let mut bytes = [0; 16];
         random(&mut bytes)?;
         let id = GrantId(bytes);
-        book.grants.insert(id, Grant { asker, thing, last_used: now, seen: Window::new() });
+        book.grants.insert(id, Grant { asker, thing, alias, last_used: now, seen: Window::new() });
         if let Some(ended) = book.by_use.insert((asker, thing), id) {
             book.grants.remove(&ended);
         }
@@ -93,7 +107,8 @@ impl Grants {
         if now.duration_since(grant.last_used) >= LIFE {
             return Err(Refused::Unknown);
         }
-        if grant.asker != bearer.asker || grant.thing != bearer.thing {
+        let covered = grant.thing == bearer.thing || grant.alias == Some(bearer.thing);
+        if grant.asker != bearer.asker || !covered {
             return Err(Refused::Mismatch);
         }
         if !grant.seen.admit(bearer.counter) {

@@ -206,6 +206,8 @@ fn a_stalled_origin_is_given_up_after_its_deadline() {
     let script = Script::new(MIB).hold_at(MIB / 2).ranges(Ranges::Ignored);
     let url = origin.serve("/f.bin", script.clone());
     assert!(!a.get(&url).is_success());
-    wait_until("no transfer left", || a.count("/transfers").eq(&0) || a.status()["transfers"].as_array().unwrap().is_empty());
+    wait_until("no transfer left", || {
+        a.count("/transfers").eq(&0) || a.status()["transfers"].as_array().unwrap().is_empty()
+    });
     assert!(a.blobs().is_empty());
 }

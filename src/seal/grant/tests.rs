@@ -67,3 +67,13 @@ fn the_book_is_bounded_and_keeps_what_is_used() {
     let book = grants.book();
     assert_eq!((book.grants.len(), book.by_use.len(), book.order.len()), (1, 1, 1));
 }
+
+#[test]
+fn one_grant_covers_both_names_of_a_thing() {
+    let (_, grants) = grants();
+    let resource = Thing::Resource([7; 32]);
+    let id = grants.issue_named(ASKER, resource, Some(thing(0))).unwrap();
+    assert_eq!(grants.admit(&Bearer { thing: resource, ..bearer(id, 1) }, ME), Ok(()));
+    assert_eq!(grants.admit(&bearer(id, 2), ME), Ok(()));
+    assert_eq!(grants.admit(&Bearer { thing: thing(1), ..bearer(id, 3) }, ME), Err(Refused::Mismatch));
+}

@@ -43,7 +43,9 @@ fn h17_a_head_shows_what_a_get_gives_and_makes_no_entry() {
 #[test]
 fn h23_each_client_gets_a_coding_it_accepts() {
     let (origin, a) = alone();
-    for (path, order) in [("/abc", [Some("gzip"), None, Some("gzip;q=0")]), ("/ba", [None, Some("gzip"), None])] {
+    for (path, order) in
+        [("/abc", [Some("gzip"), None, Some("gzip;q=0")]), ("/ba", [None, Some("gzip"), None])]
+    {
         let script = Script::new(20_000).negotiates();
         let url = origin.serve(path, script.clone());
         for round in ["cold", "held"] {
@@ -53,7 +55,11 @@ fn h23_each_client_gets_a_coding_it_accepts() {
                 let answer = ask.send();
                 let gzip = accepted == Some("gzip");
                 assert_eq!(answer.field("Content-Encoding").is_some(), gzip, "{path} {round} {accepted:?}");
-                assert_eq!(answer.body, body::slice(1 + u64::from(gzip), 0..20_000), "{path} {round} {accepted:?}");
+                assert_eq!(
+                    answer.body,
+                    body::slice(1 + u64::from(gzip), 0..20_000),
+                    "{path} {round} {accepted:?}"
+                );
             }
         }
         assert!(origin.gets(path).len() <= 3, "each variant once: {}", origin.gets(path).len());
@@ -74,7 +80,8 @@ fn h24_codings_go_through_untouched() {
     for coding in [None, Some("gzip"), Some("x-gzip")] {
         let path = format!("/f-{}.tgz", coding.unwrap_or("none"));
         let script = Script::new(100_000);
-        let script = coding.into_iter().fold(script, |script, coding| script.field("Content-Encoding", coding));
+        let script =
+            coding.into_iter().fold(script, |script, coding| script.field("Content-Encoding", coding));
         let url = origin.serve(&path, script.clone());
         for _ in ["cold", "held"] {
             let answer = a.get(&url);
@@ -82,7 +89,10 @@ fn h24_codings_go_through_untouched() {
             assert_eq!(answer.field("Content-Encoding"), coding);
         }
         a.wait_for_blob(&format!("sha256:{}", sha256(&script.body())));
-        assert!(origin.gets(&path)[0].field("Accept-Encoding").is_none(), "we ask for nothing the client did not");
+        assert!(
+            origin.gets(&path)[0].field("Accept-Encoding").is_none(),
+            "we ask for nothing the client did not"
+        );
     }
 }
 

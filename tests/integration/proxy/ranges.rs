@@ -80,7 +80,9 @@ fn h08_a_range_past_the_end_is_416_with_the_size() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("f.bin");
     std::fs::write(&file, script.body()).unwrap();
-    for (program, arguments) in [("wget", vec!["-q", "-c", &url]), ("aria2c", vec!["-q", "--no-conf", "-c", &url])] {
+    for (program, arguments) in
+        [("wget", vec!["-q", "-c", &url]), ("aria2c", vec!["-q", "--no-conf", "-c", &url])]
+    {
         if tools::installed(program) {
             tools::with_proxy(a.proxy(), folder.path(), program, &arguments).assert_code(0);
             assert_eq!(std::fs::read(&file).unwrap(), script.body(), "{program}");

@@ -9,8 +9,21 @@ use crate::support::{Ask, Connection, Larder, Origin, Script, at_once};
 fn h27_the_request_target_is_forwarded_byte_for_byte() {
     let (origin, a) = alone();
     for target in [
-        "/a%2Fb", "/a%2fb", "/a%2bb", "/a%2Bb", "/a+b", "/p=1:2@3", "//x", "/./x", "/x/../y", "/%7Euser", "/~user",
-        "/q?a=%20&b=+&c", "/q?", "/a;b=c", "/@scope%2fname",
+        "/a%2Fb",
+        "/a%2fb",
+        "/a%2bb",
+        "/a%2Bb",
+        "/a+b",
+        "/p=1:2@3",
+        "//x",
+        "/./x",
+        "/x/../y",
+        "/%7Euser",
+        "/~user",
+        "/q?a=%20&b=+&c",
+        "/q?",
+        "/a;b=c",
+        "/@scope%2fname",
     ] {
         origin.serve(target.split('?').next().unwrap(), Script::echo());
         let seen = a.get(&origin.url(target)).text();
@@ -22,7 +35,8 @@ fn h27_the_request_target_is_forwarded_byte_for_byte() {
         a.get(&one).assert_whole(&upper);
         a.get(&two).assert_whole(&lower);
     }
-    let url = [b"GET ".as_slice(), origin.url("/caf").as_bytes(), b"\xe9 HTTP/1.1\r\nHost: x\r\n\r\n"].concat();
+    let url =
+        [b"GET ".as_slice(), origin.url("/caf").as_bytes(), b"\xe9 HTTP/1.1\r\nHost: x\r\n\r\n"].concat();
     let mut connection = Connection::to(a.proxy()).unwrap();
     connection.write(&url).unwrap();
     assert_eq!(connection.answer("GET").status, 400, "bytes that are not UTF-8 are refused");
@@ -147,7 +161,8 @@ fn h46_two_proxies_that_point_at_each_other_answer_508() {
 #[test]
 fn h48_pipelined_requests_are_answered_in_order() {
     let (origin, a) = alone();
-    let scripts: Vec<_> = (0..10).map(|n| Script::new([10, 300_000, 0, 65_536][n % 4]).seed(n as u64 + 1)).collect();
+    let scripts: Vec<_> =
+        (0..10).map(|n| Script::new([10, 300_000, 0, 65_536][n % 4]).seed(n as u64 + 1)).collect();
     let urls: Vec<_> = (0..10).map(|n| origin.serve(&format!("/{n}"), scripts[n].clone())).collect();
     urls.iter().step_by(2).for_each(|url| drop(a.get(url)));
     let mut connection = Connection::to(a.proxy()).unwrap();
@@ -172,8 +187,16 @@ fn methods_we_do_not_cache_pass_both_ways_untouched() {
     assert!(expecting.body == body);
     assert!(a.blobs().is_empty());
     let seen = a.ask(&origin.serve("/echo", Script::echo())).field("Connection", "X-Hop").field("X-Hop", "1");
-    let seen = seen.field("Proxy-Connection", "keep-alive").field("TE", "trailers").field("X-End", "2").send().text();
+    let seen = seen
+        .field("Proxy-Connection", "keep-alive")
+        .field("TE", "trailers")
+        .field("X-End", "2")
+        .send()
+        .text();
     assert!(seen.contains("X-End: 2") || seen.contains("x-end: 2"), "{seen}");
     let lower = seen.to_lowercase();
-    assert!(!lower.contains("x-hop") && !lower.contains("proxy-connection") && !lower.contains("\nte:"), "{seen}");
+    assert!(
+        !lower.contains("x-hop") && !lower.contains("proxy-connection") && !lower.contains("\nte:"),
+        "{seen}"
+    );
 }

@@ -47,7 +47,8 @@ fn h31_credentials_are_written_nowhere() {
     let (origin, a) = alone();
     let url = origin.serve("/f.bin", Script::new(5000)) + "?token=" + SENTINEL;
     a.get(&url);
-    let asked = a.ask(&origin.url("/g.bin?size=10")).field("Authorization", SENTINEL).field("Cookie", SENTINEL);
+    let asked =
+        a.ask(&origin.url("/g.bin?size=10")).field("Authorization", SENTINEL).field("Cookie", SENTINEL);
     asked.send();
     a.ask("http://127.0.0.1:1/").field("Authorization", SENTINEL).send();
     a.ask(&format!("http://127.0.0.1:1/x?secret={SENTINEL}")).send();
@@ -87,11 +88,9 @@ fn h32_what_must_not_be_stored_leaves_nothing_on_disk() {
     let origin = Origin::start();
     let (a, b) = (Larder::new("a").peers(&site).start(), Larder::new("b").peers(&site).start());
     a.meets(&b);
-    for (seed, control, asked) in [
-        (11, "no-store", None),
-        (12, "private, max-age=60", None),
-        (13, "max-age=60", Some("no-store")),
-    ] {
+    for (seed, control, asked) in
+        [(11, "no-store", None), (12, "private, max-age=60", None), (13, "max-age=60", Some("no-store"))]
+    {
         let script = Script::new(MIB).seed(seed).cache_control(control).hold_at(MIB / 2);
         let path = format!("/{seed}.bin");
         let url = origin.serve(&path, script.clone());
@@ -99,7 +98,11 @@ fn h32_what_must_not_be_stored_leaves_nothing_on_disk() {
         let mut reading = ask.open();
         reading.read_to(MIB / 2);
         let marker = crate::support::body::slice(seed, 1024..1056);
-        assert_eq!(files_with(a.home(), &marker), Vec::<std::path::PathBuf>::new(), "{control} while it runs");
+        assert_eq!(
+            files_with(a.home(), &marker),
+            Vec::<std::path::PathBuf>::new(),
+            "{control} while it runs"
+        );
         origin.release(&path);
         reading.rest().assert_whole(&script);
         assert_eq!(files_with(a.home(), &marker), Vec::<std::path::PathBuf>::new(), "{control} afterwards");

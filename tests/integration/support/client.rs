@@ -5,8 +5,8 @@ use std::io::{self, Read, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-use super::{GUARD, find};
 use super::script::Script;
+use super::{GUARD, find};
 
 /// How the body of an answer ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -165,7 +165,8 @@ impl Connection {
     }
 
     fn from(address: SocketAddr, from: Option<IpAddr>) -> io::Result<Self> {
-        let socket = socket2::Socket::new(socket2::Domain::for_address(address), socket2::Type::STREAM, None)?;
+        let socket =
+            socket2::Socket::new(socket2::Domain::for_address(address), socket2::Type::STREAM, None)?;
         if let Some(own) = from {
             socket.bind(&SocketAddr::new(own, 0).into())?;
         }
@@ -229,7 +230,10 @@ impl Connection {
                 }
                 if !self.more() {
                     let had = String::from_utf8_lossy(&self.ahead).into_owned();
-                    return Err(io::Error::new(io::ErrorKind::UnexpectedEof, format!("no answer, but {had:?}")));
+                    return Err(io::Error::new(
+                        io::ErrorKind::UnexpectedEof,
+                        format!("no answer, but {had:?}"),
+                    ));
                 }
             };
             let bytes: Vec<u8> = self.ahead.drain(..end + 4).collect();
@@ -261,7 +265,9 @@ impl Connection {
                 self.ahead.extend_from_slice(&buffer[..count]);
                 true
             }
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => panic!("nothing came for {:?}", GUARD * 2),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                panic!("nothing came for {:?}", GUARD * 2)
+            }
             _ => {
                 self.closed = true;
                 false

@@ -108,7 +108,9 @@ impl Larder {
     fn is_ready(&self) -> bool {
         let socket = self.state_dir().join("admin.sock");
         if self.wrapper.is_empty() {
-            return Ask::new(self.admin, "GET", "/readyz").field("Host", &self.admin.to_string()).try_send()
+            return Ask::new(self.admin, "GET", "/readyz")
+                .field("Host", &self.admin.to_string())
+                .try_send()
                 .is_ok_and(|answer| answer.status == 200);
         }
         unix_get(&socket, "/readyz").is_some_and(|text| text.starts_with("HTTP/1.1 200"))
@@ -160,7 +162,10 @@ impl Larder {
     /// A number of `/status`, by its JSON pointer.
     pub fn count(&self, pointer: &str) -> u64 {
         let status = self.status();
-        status.pointer(pointer).and_then(serde_json::Value::as_u64).unwrap_or_else(|| panic!("no {pointer} in {status}"))
+        status
+            .pointer(pointer)
+            .and_then(serde_json::Value::as_u64)
+            .unwrap_or_else(|| panic!("no {pointer} in {status}"))
     }
 
     /// The neighbours' names.

@@ -49,7 +49,8 @@ impl Lan {
         self.holders.push(holder);
         let own = std::fs::read_link("/proc/self/ns/net").unwrap();
         wait_until("a network namespace", || {
-            let slept = std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim() == "sleep");
+            let slept =
+                std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim() == "sleep");
             slept && std::fs::read_link(format!("/proc/{pid}/ns/net")).is_ok_and(|link| link != own)
         });
         ip(&format!("link add s{number} type veth peer name e0 netns {pid}"));
@@ -91,7 +92,8 @@ impl Lan {
 
     /// Keeps the machine from the others but not from the switch, as Wi-Fi client isolation does.
     pub fn isolate(&self, number: u8) {
-        let words = ["bridge", "link", "set", "dev", &format!("s{number}"), "isolated", "on"].map(str::to_owned);
+        let words =
+            ["bridge", "link", "set", "dev", &format!("s{number}"), "isolated", "on"].map(str::to_owned);
         output(&words);
     }
 
@@ -112,14 +114,17 @@ impl Drop for Lan {
 
 /// Starts this test again inside a namespace and takes over its verdict.
 fn run_inside(test: &str) {
-    let flags: &[&str] = if rustix::process::geteuid().is_root() { &["-n", "-m"] } else { &["-U", "-r", "-n", "-m"] };
+    let flags: &[&str] =
+        if rustix::process::geteuid().is_root() { &["-n", "-m"] } else { &["-U", "-r", "-n", "-m"] };
     for need in ["unshare", "nsenter", "ip", "bridge"] {
-        let found = Command::new("sh").args(["-c", &format!("command -v {need}")]).stdout(Stdio::null()).status();
+        let found =
+            Command::new("sh").args(["-c", &format!("command -v {need}")]).stdout(Stdio::null()).status();
         if !found.is_ok_and(|status| status.success()) {
             return println!("skipped: {need} is not installed");
         }
     }
-    let trial = Command::new("unshare").args(flags).args(["ip", "link", "add", "br0", "type", "bridge"]).output();
+    let trial =
+        Command::new("unshare").args(flags).args(["ip", "link", "add", "br0", "type", "bridge"]).output();
     let trial = trial.unwrap();
     if !trial.status.success() {
         return println!("skipped: no namespaces here: {}", String::from_utf8_lossy(&trial.stderr).trim());
@@ -127,7 +132,8 @@ fn run_inside(test: &str) {
     let mut inner = Command::new("unshare");
     inner.args(flags).arg(std::env::current_exe().unwrap());
     let inner = inner.args(["--exact", test, "--nocapture"]).env(INSIDE, "1").output().unwrap();
-    let said = format!("{}{}", String::from_utf8_lossy(&inner.stdout), String::from_utf8_lossy(&inner.stderr));
+    let said =
+        format!("{}{}", String::from_utf8_lossy(&inner.stdout), String::from_utf8_lossy(&inner.stderr));
     println!("{said}");
     assert!(said.contains("1 passed"), "{test} failed inside its namespace, or has another name");
 }

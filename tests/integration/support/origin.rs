@@ -157,7 +157,9 @@ impl Origin {
 
     /// Waits until `path` has been asked for `count` times.
     pub fn wait_for_requests(&self, path: &str, count: usize) {
-        wait_until(&format!("{count} requests for {path} at the origin"), || self.requests(path).len() >= count);
+        wait_until(&format!("{count} requests for {path} at the origin"), || {
+            self.requests(path).len() >= count
+        });
     }
 
     /// Stops listening and breaks every connection, as a machine that goes down.

@@ -161,7 +161,8 @@ impl LarderBuilder {
         if let Some((site, secret, port)) = &self.site {
             let file = larder.home().join("secret");
             let mut options = std::fs::OpenOptions::new();
-            let mut file_to_write = options.create(true).truncate(true).write(true).mode(0o600).open(&file).unwrap();
+            let mut file_to_write =
+                options.create(true).truncate(true).write(true).mode(0o600).open(&file).unwrap();
             writeln!(file_to_write, "{secret}").unwrap();
             set("site", site.clone().into());
             set("secret_file", file.display().to_string().into());
@@ -194,7 +195,6 @@ fn insert(table: &mut toml::Table, key: &str, value: toml::Value) {
         }
     }
 }
-
 
 #[test]
 fn a_dotted_key_lands_in_its_table() {

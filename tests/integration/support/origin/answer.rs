@@ -44,7 +44,8 @@ fn plain(wire: &mut Wire, seen: &Seen, status: u16, body: &[u8]) -> bool {
 }
 
 fn signature_holds(seen: &Seen, shared: &Shared) -> bool {
-    let signature = seen.query().and_then(|query| query.strip_prefix("sig=")).and_then(|n| n.parse::<u64>().ok());
+    let signature =
+        seen.query().and_then(|query| query.strip_prefix("sig=")).and_then(|n| n.parse::<u64>().ok());
     signature.is_some_and(|signature| signature >= shared.state().oldest_signature)
 }
 
@@ -91,7 +92,8 @@ impl Reply {
             fields.push(("Content-Encoding".into(), "gzip".into()));
         }
         let seed = script.seed + u64::from(gzip);
-        let whole = Self { status: script.status, fields, seed, range: 0..script.size, framing: script.framing };
+        let whole =
+            Self { status: script.status, fields, seed, range: 0..script.size, framing: script.framing };
         whole.ranged(seen, script)
     }
 

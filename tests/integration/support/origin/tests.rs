@@ -97,7 +97,8 @@ fn small_behaviours_do_what_their_names_say() {
     origin.serve("/echo", Script::echo());
     assert!(get(&origin, "/echo?%2f").text().starts_with("GET /echo?%2f HTTP/1.1\n"));
     assert_eq!(get(&origin, "/by-query?size=12&seed=4").body, body::slice(4, 0..12));
-    let posted = direct(&origin, "/post").method("POST").field("Expect", "100-continue").body(b"hello").send();
+    let posted =
+        direct(&origin, "/post").method("POST").field("Expect", "100-continue").body(b"hello").send();
     assert_eq!(posted.text(), "hello");
     origin.serve("/raw", Script::raw(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"));
     assert_eq!(get(&origin, "/raw").text(), "ok");

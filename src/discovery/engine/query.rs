@@ -1,0 +1,266 @@
+//! Asking: this node's own questions, from the first frame to the last late answer.
+//!
+//! A find is decided by the first complete and idle holder, or when all known nodes have answered, or at a
+//! deadline learned from the site; with nobody there it is decided at once. Offers go on coming until the
+//! caller forgets the find.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::time::{Duration, Instant};
+
+use super::{Action, Engine, FindingId, SMALL_SITE, Task};
+use crate::discovery::message::{Answer, Kind, MAX_WANTS, QueryId};
+use crate::discovery::{HEARD_LATELY, Holding, Offer, Wanted};
+use crate::tls::NodeId;
+
+/// Who has not answered by now is silent; until then a question is kept to learn from late answers.
+const JUDGE_AFTER: Duration = Duration::from_secs(1);
+/// How many questions are open at once.
+const MOST: usize = 1024;
+/// How many offers one find takes.
+pub const OFFERS: usize = 64;
+/// How many complete holders are enough on a large site.
+const ENOUGH: usize = 3;
+
+/// This node's open questions.
+#[derive(Debug, Default)]
+pub(super) struct Queries {
+    open: HashMap<QueryId, Query>,
+    order: VecDeque<QueryId>,
+    by_finding: HashMap<FindingId, QueryId>,
+}
+
+#[derive(Debug)]
+struct Query {
+    sent: Instant,
+    wants: Vec<Want>,
+    /// Who is expected to answer: everybody on a small site, nobody by name on a large one.
+    awaited: HashSet<NodeId>,
+    /// Whether all awaited answers together decide.
+    all_decide: bool,
+    answered: bool,
+    enough: bool,
+}
+
+#[derive(Debug)]
+struct Want {
+    finding: FindingId,
+    wanted: Wanted,
+    offered: HashSet<NodeId>,
+    complete: usize,
+    decided: bool,
+    forgotten: bool,
+}
+
+impl Queries {
+    pub(super) fn is_open(&self, query: &QueryId) -> bool {
+        self.open.contains_key(query)
+    }
+
+    fn remove(&mut self, query: &QueryId) -> Vec<FindingId> {
+        let Some(gone) = self.open.remove(query) else { return Vec::new() };
+        let findings: Vec<FindingId> =
+            gone.wants.iter().filter(|want| !want.forgotten).map(|want| want.finding).collect();
+        for finding in &findings {
+            self.by_finding.remove(finding);
+        }
+        findings
+    }
+
+    /// Makes room for one more; returns the finds that end for it.
+    fn make_room(&mut self) -> Vec<FindingId> {
+        let mut ended = Vec::new();
+        while self.open.len() >= MOST
+            && let Some(oldest) = self.order.pop_front()
+        {
+            ended.extend(self.remove(&oldest));
+        }
+        if self.order.len() > 2 * MOST {
+            let open = &self.open;
+            self.order.retain(|query| open.contains_key(query));
+        }
+        ended
+    }
+}
+
+impl Engine {
+    /// Asks the site; several wants share frames.
+    pub fn find(&mut self, wants: &[(FindingId, Wanted)], now: Instant) -> Vec<Action> {
+        for wants in wants.chunks(MAX_WANTS) {
+            self.ask(wants, now);
+        }
+        self.take()
+    }
+
+    /// Nobody waits for this find any more.
+    pub fn forget(&mut self, finding: FindingId, now: Instant) {
+        let Some(query) = self.queries.by_finding.remove(&finding) else { return };
+        let Some(open) = self.queries.open.get_mut(&query) else { return };
+        for want in open.wants.iter_mut().filter(|want| want.finding == finding) {
+            want.forgotten = true;
+        }
+        if open.wants.iter().all(|want| want.forgotten) && now.duration_since(open.sent) >= JUDGE_AFTER {
+            self.queries.remove(&query);
+        }
+    }
+
+    /// Tells a neighbour that its copy is wrong.
+    pub fn doubt(&mut self, node: &NodeId, digest: crate::digest::Digest, now: Instant) -> Vec<Action> {
+        if let Some(path) = self.table.get(node).and_then(|known| known.path(now)) {
+            self.send(path.address, path.link, None, None, Kind::Doubt { digest });
+        }
+        self.take()
+    }
+
+    /// A neighbour answers.
+    pub(super) fn told(
+        &mut self,
+        node: NodeId,
+        query: QueryId,
+        answers: Vec<Answer>,
+        done: bool,
+        now: Instant,
+    ) {
+        let Some(open) = self.queries.open.get_mut(&query) else { return };
+        self.counts.answers += 1;
+        open.answered = true;
+        self.wait.answered(now.duration_since(open.sent));
+        let Some(known) = self.table.get_mut(&node) else { return };
+        known.answered();
+        let peer = known.view();
+        if peer.serves() && !self.marks.skips(&node, now) {
+            for answer in answers {
+                let (grant, number) = (answer.grant, answer.want);
+                let Some(want) = open.wants.get_mut(usize::from(number)) else { continue };
+                if !want.takes(node, &answer.holding) {
+                    continue;
+                }
+                let offer = Offer { peer: peer.clone(), holding: answer.holding, grant };
+                let decides = offer.holding.complete && !offer.holding.busy;
+                self.out.push(Action::Offer(want.finding, Box::new(offer)));
+                if decides {
+                    want.decide(&mut self.out);
+                }
+            }
+        }
+        if done {
+            open.awaited.remove(&node);
+            if open.all_decide && open.awaited.is_empty() {
+                open.decide(&mut self.out);
+            }
+        }
+        self.enough(query, now);
+    }
+
+    /// The find has waited long enough.
+    pub(super) fn deadline(&mut self, query: QueryId, now: Instant) {
+        let Some(open) = self.queries.open.get_mut(&query) else { return };
+        if !open.answered && self.table.live(now) > 0 {
+            self.wait.empty();
+        }
+        open.decide(&mut self.out);
+    }
+
+    /// Whoever was expected and has not answered counts as silent.
+    pub(super) fn judge(&mut self, query: QueryId) {
+        let Some(open) = self.queries.open.get(&query) else { return };
+        for node in &open.awaited {
+            if let Some(known) = self.table.get_mut(node) {
+                known.fell_silent();
+            }
+        }
+        if open.wants.iter().all(|want| want.forgotten) {
+            self.queries.remove(&query);
+        }
+    }
+
+    fn ask(&mut self, wants: &[(FindingId, Wanted)], now: Instant) {
+        for ended in self.queries.make_room() {
+            self.out.extend([Action::Decided(ended), Action::Closed(ended)]);
+        }
+        let query = QueryId(self.random.id());
+        let numbered: Vec<(u8, Wanted)> = (0..).zip(wants.iter().map(|(_, wanted)| *wanted)).collect();
+        self.counts.finds += 1;
+        self.broadcast(Kind::Find { query, wants: numbered }, now);
+        let starting = self.started + self.wait_max > now;
+        let small = self.table.live(now) <= SMALL_SITE;
+        let awaited: HashSet<NodeId> = if small { self.awaited(now) } else { HashSet::new() };
+        let nobody = small && awaited.is_empty() && !starting;
+        let mut open = Query {
+            sent: now,
+            wants: wants.iter().map(|(finding, wanted)| Want::new(*finding, *wanted)).collect(),
+            awaited,
+            all_decide: small && !starting,
+            answered: false,
+            enough: false,
+        };
+        let wait = self.patience(starting, now);
+        if nobody || wait.is_zero() {
+            open.decide(&mut self.out);
+        } else {
+            self.schedule.at(now + wait, Task::Deadline(query));
+        }
+        self.schedule.at(now + JUDGE_AFTER, Task::Judge(query));
+        for (finding, _) in wants {
+            self.queries.by_finding.insert(*finding, query);
+        }
+        self.queries.open.insert(query, open);
+        self.queries.order.push_back(query);
+    }
+
+    /// How long a find that begins now may wait.
+    fn patience(&self, starting: bool, now: Instant) -> Duration {
+        let learned = match self.table.last_heard() {
+            Some(heard) if now.duration_since(heard) < HEARD_LATELY => self.wait.deadline(),
+            _ => Duration::ZERO,
+        };
+        let first_round = (self.started + self.wait_max).saturating_duration_since(now);
+        if starting { first_round.max(learned) } else { learned }
+    }
+
+    fn awaited(&self, now: Instant) -> HashSet<NodeId> {
+        let live = self.table.iter().filter(|known| known.is_live(now) && known.is_awaited());
+        live.map(|known| known.sender.node).collect()
+    }
+
+    /// Stops the answers of a large site once each want has its holders.
+    fn enough(&mut self, query: QueryId, now: Instant) {
+        let large = self.table.live(now) > SMALL_SITE;
+        let Some(open) = self.queries.open.get_mut(&query) else { return };
+        if large && !open.enough && open.wants.iter().all(|want| want.complete >= ENOUGH) {
+            open.enough = true;
+            self.broadcast(Kind::Enough { query }, now);
+        }
+    }
+}
+
+impl Query {
+    fn decide(&mut self, out: &mut Vec<Action>) {
+        for want in &mut self.wants {
+            want.decide(out);
+        }
+    }
+}
+
+impl Want {
+    fn new(finding: FindingId, wanted: Wanted) -> Self {
+        Self { finding, wanted, offered: HashSet::new(), complete: 0, decided: false, forgotten: false }
+    }
+
+    fn decide(&mut self, out: &mut Vec<Action>) {
+        if !self.decided {
+            self.decided = true;
+            out.push(Action::Decided(self.finding));
+        }
+    }
+
+    /// Whether an answer of this node counts: the first one, and of what was asked for.
+    fn takes(&mut self, node: NodeId, holding: &Holding) -> bool {
+        let other = |digest| holding.digest.is_some_and(|held| held != digest);
+        let wrong = matches!(self.wanted, Wanted::Blob(digest) if other(digest));
+        if self.forgotten || wrong || self.offered.len() >= OFFERS || !self.offered.insert(node) {
+            return false;
+        }
+        self.complete += usize::from(holding.complete);
+        true
+    }
+}

@@ -1,0 +1,6 @@
+//! Engines on a network in memory, under a clock that moves when it is told to.
+
+mod attack;
+mod find;
+mod meet;
+mod world;

@@ -1,0 +1,49 @@
+//! What is asked for and what a node says it has.
+
+use crate::digest::Digest;
+use crate::policy::{ResourceKey, UrlKey};
+
+/// What a `Find` asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Wanted {
+    /// Bytes with this digest.
+    Blob(Digest),
+    /// What this URL led to.
+    Url(UrlKey),
+}
+
+/// What a node has of a wanted thing.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Holding {
+    /// Its digest, once known.
+    pub digest: Option<Digest>,
+    /// Its full size, once known.
+    pub size: Option<u64>,
+    /// The origin's entity tag.
+    pub etag: Option<String>,
+    /// The origin's date of last change.
+    pub last_modified: Option<String>,
+    /// Whether the node had the bytes from the origin itself.
+    pub first_hand: bool,
+    /// The name of the stored head.
+    pub resource: Option<ResourceKey>,
+    /// Whether it has all of it; else it has a part and more is coming.
+    pub complete: bool,
+    /// Whether it has no room for a further reader now.
+    pub busy: bool,
+}
+
+/// What this node has; asked on the discovery task, so it answers from memory and at once.
+pub trait Holdings: Send + Sync {
+    /// What this node has of it and may share.
+    fn lookup(&self, wanted: &Wanted) -> Option<Holding>;
+
+    /// How busy this node is with serving neighbours: 0 idle, 255 full.
+    fn load(&self) -> u8 {
+        0
+    }
+
+    /// A neighbour read wrong bytes under this digest from here: the copy should be verified. Must not block;
+    /// called at most once in ten minutes for one digest.
+    fn doubted(&self, _digest: &Digest) {}
+}

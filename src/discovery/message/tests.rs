@@ -1,0 +1,162 @@
+use super::*;
+use crate::policy::{ResourceKey, UrlKey};
+use crate::seal::MAX_BODY;
+use proptest::prelude::*;
+
+prop_compose! {
+    fn senders()(pin: [u8; 32], second: Option<[u8; 32]>, tcp_port: u16, https: bool, http: bool, load: u8,
+                 name in "\\PC{0,16}", version in "[0-9.]{0,12}", ip in any::<Option<std::net::IpAddr>>(), port: u16)
+                 -> Sender {
+        let pins: Vec<Pin> = std::iter::once(pin).chain(second).map(Pin).collect();
+        let advertise = ip.map(|ip| SocketAddr::new(ip, port));
+        Sender { node: NodeId::of(&pins[0]), pins, tcp_port, https, http, name, version, advertise, load }
+    }
+}
+
+prop_compose! {
+    fn answers()(want: u8, digest: Option<[u8; 32]>, size: Option<u64>, resource: Option<[u8; 32]>,
+                 etag in prop::option::of("[!-~]{0,200}"), last_modified in prop::option::of("[ -~]{0,40}"),
+                 flags in any::<[bool; 3]>(), grant: [u8; 16]) -> Answer {
+        let [first_hand, complete, busy] = flags;
+        let digest = digest.map(Digest::from_bytes);
+        let resource = resource.map(ResourceKey::from_bytes);
+        let holding = Holding { digest, size, etag, last_modified, first_hand, resource, complete, busy };
+        Answer { want, holding, grant: GrantId(grant) }
+    }
+}
+
+fn wants() -> impl Strategy<Value = (u8, Wanted)> {
+    (any::<u8>(), any::<bool>(), any::<[u8; 32]>()).prop_map(|(number, blob, key)| {
+        let wanted =
+            if blob { Wanted::Blob(Digest::from_bytes(key)) } else { Wanted::Url(UrlKey::from_bytes(key)) };
+        (number, wanted)
+    })
+}
+
+fn kinds() -> impl Strategy<Value = Kind> {
+    let query = any::<[u8; 16]>().prop_map(QueryId);
+    prop_oneof![
+        any::<[bool; 2]>().prop_map(|[first, moved]| Kind::Hello { first, moved }),
+        Just(Kind::Bye),
+        (query.clone(), prop::collection::vec(wants(), 0..=MAX_WANTS))
+            .prop_map(|(query, wants)| Kind::Find { query, wants }),
+        (query.clone(), prop::collection::vec(answers(), 0..=2), any::<bool>())
+            .prop_map(|(query, answers, done)| Kind::Have { query, answers, done }),
+        query.prop_map(|query| Kind::Enough { query }),
+        any::<[u8; 32]>().prop_map(|bytes| Kind::Doubt { digest: Digest::from_bytes(bytes) }),
+        (8..=255_u8).prop_map(Kind::Unknown),
+    ]
+}
+
+prop_compose! {
+    fn messages()(sender in senders(), seq: u64, ask: Option<[u8; 16]>, echo: Option<[u8; 16]>, kind in kinds())
+                  -> Message {
+        Message { sender, seq, ask: ask.map(Nonce), echo: echo.map(Nonce), kind }
+    }
+}
+
+fn hello() -> Message {
+    let pin = Pin([5; 32]);
+    let (name, version) = ("box1".to_owned(), "0.1.0".to_owned());
+    let sender = Sender {
+        node: NodeId::of(&pin),
+        pins: vec![pin],
+        tcp_port: 8096,
+        https: true,
+        http: false,
+        name,
+        version,
+        advertise: None,
+        load: 0,
+    };
+    Message { sender, seq: 1, ask: None, echo: None, kind: Kind::Hello { first: true, moved: false } }
+}
+
+#[test]
+fn an_id_that_no_pin_gives_is_malformed() {
+    let mut message = hello();
+    message.sender.pins = vec![Pin([6; 32])];
+    assert_eq!(Message::decode(&message.encode()), Err(Malformed));
+    message.sender.pins.push(Pin([5; 32]));
+    assert!(Message::decode(&message.encode()).is_ok());
+}
+
+#[test]
+fn control_characters_and_overlong_names_do_not_arrive() {
+    let mut message = hello();
+    message.sender.name = "a\u{1b}[31mred".into();
+    assert_eq!(Message::decode(&message.encode()), Err(Malformed));
+    message.sender.name = "ä".repeat(100);
+    assert_eq!(Message::decode(&message.encode()).unwrap().sender.name, "ä".repeat(32));
+}
+
+#[test]
+fn a_validator_is_sent_whole_or_not_at_all() {
+    let holding = Holding { etag: Some("x".repeat(201)), ..Holding::default() };
+    let answer = Answer { want: 0, holding, grant: GrantId([0; 16]) };
+    let query = QueryId([0; 16]);
+    let message = Message { kind: Kind::Have { query, answers: vec![answer], done: true }, ..hello() };
+    let Kind::Have { answers, .. } = Message::decode(&message.encode()).unwrap().kind else { panic!() };
+    assert_eq!(answers[0].holding.etag, None);
+}
+
+#[test]
+fn the_largest_question_and_the_largest_answer_fit_into_a_frame() {
+    let mut message = hello();
+    message.sender.pins.push(Pin([6; 32]));
+    message.sender.name = "n".repeat(64);
+    message.sender.version = "v".repeat(32);
+    message.sender.advertise = Some("[2001:db8::1]:8096".parse().unwrap());
+    message.seq = u64::MAX;
+    message.ask = Some(Nonce([1; 16]));
+    message.echo = message.ask;
+    let query = QueryId([7; 16]);
+    let wants = (0..16).map(|n| (n, Wanted::Blob(Digest::of(&[n])))).collect();
+    message.kind = Kind::Find { query, wants };
+    assert!(message.encode().len() <= MAX_BODY);
+    let holding = Holding {
+        digest: Some(Digest::of(b"x")),
+        size: Some(u64::MAX),
+        etag: Some("e".repeat(200)),
+        last_modified: Some("l".repeat(200)),
+        resource: Some(ResourceKey::from_bytes([1; 32])),
+        ..Holding::default()
+    };
+    let answer = Answer { want: 15, holding, grant: GrantId([1; 16]) };
+    message.kind = Kind::Have { query, answers: vec![answer], done: true };
+    assert!(message.encode().len() <= MAX_BODY);
+}
+
+proptest! {
+    #[test]
+    fn messages_round_trip(message in messages()) {
+        prop_assert_eq!(Message::decode(&message.encode()), Ok(message));
+    }
+
+    #[test]
+    fn fields_of_a_later_version_are_skipped(message in messages(), tag in 18..=255_u8, value in prop::collection::vec(any::<u8>(), 0..200)) {
+        let mut bytes = vec![tag];
+        if value.len() < 128 {
+            bytes.push(u8::try_from(value.len()).unwrap());
+        } else {
+            bytes.extend((u16::try_from(value.len()).unwrap() | 0x8000).to_be_bytes());
+        }
+        bytes.extend(value);
+        bytes.extend(message.encode());
+        prop_assert_eq!(Message::decode(&bytes), Ok(message));
+    }
+
+    #[test]
+    fn no_bytes_panic(bytes in prop::collection::vec(any::<u8>(), 0..1200)) {
+        let _unused = Message::decode(&bytes);
+    }
+
+    #[test]
+    fn damaged_messages_do_not_panic(message in messages(), place: prop::sample::Index, to: u8, cut: prop::sample::Index) {
+        let mut bytes = message.encode();
+        let place = place.index(bytes.len());
+        bytes[place] = to;
+        bytes.truncate(cut.index(bytes.len() + 1));
+        let _unused = Message::decode(&bytes);
+    }
+}
