@@ -24,6 +24,7 @@ use crate::tls::Identity;
 
 /// A guard against hanging, ten times what anything here takes.
 const HANG: Duration = Duration::from_secs(20);
+const PATIENT: Deadlines = Deadlines { connect: HANG, first_byte: HANG, stall: HANG };
 
 /// One node that serves, on a port of its own.
 struct Node {
@@ -166,7 +167,7 @@ struct Reader {
 
 impl Reader {
     fn new() -> Self {
-        Self::with(&Config::default(), SECRET, Deadlines { stall: HANG, first_byte: HANG, connect: HANG })
+        Self::with(&Config::default(), SECRET, PATIENT)
     }
 
     fn with(config: &Config, secret: &str, deadlines: Deadlines) -> Self {

@@ -55,7 +55,7 @@ async fn a_connection_closed_meanwhile_costs_no_error() {
             head_of_request(&mut stream).await;
         }
     });
-    let reader = Reader::with(&in_clear(), SECRET, Deadlines::default());
+    let reader = Reader::with(&in_clear(), SECRET, PATIENT);
     let holder = Holder { node: reader.identity.node(), address, pins: Vec::new(), https: false };
     for _ in 0..2 {
         let pulled =
@@ -121,7 +121,7 @@ async fn in_clear_only_where_both_want_it() {
     let digest = Digest::of(&blob);
     let open = Making { config: in_clear(), ..Making::holding(blob.clone()) }.start().await;
     let pinned = Making::holding(blob.clone()).start().await;
-    let reader = Reader::with(&in_clear(), SECRET, Deadlines::default());
+    let reader = Reader::with(&in_clear(), SECRET, PATIENT);
     assert_eq!(reader.bytes(&open, &digest, 5).await.unwrap(), blob[5..]);
     assert_eq!(reader.bytes(&pinned, &digest, 5).await.unwrap(), blob[5..]);
     assert_eq!(Reader::new().pull(&open, &digest, 0).await.unwrap_err(), PullError::InClear);
@@ -153,7 +153,7 @@ async fn a_silent_neighbour_costs_one_deadline() {
 async fn a_body_that_stalls_ends_in_an_error() {
     let blob = bytes(300_000);
     let node = Making { hang_after: Some(100_000), ..Making::holding(blob.clone()) }.start().await;
-    let deadlines = Deadlines { connect: HANG, first_byte: HANG, stall: Duration::from_millis(200) };
+    let deadlines = Deadlines { connect: HANG, first_byte: HANG, stall: Duration::from_secs(1) };
     let reader = Reader::with(&Config::default(), SECRET, deadlines);
     let mut body = reader.pull(&node, &Digest::of(&blob), 0).await.unwrap().body;
     let (mut seen, mut end) = (0, None);
@@ -177,7 +177,7 @@ async fn p04_a_neighbour_that_dies_ends_the_body_in_an_error() {
         head_of_request(&mut stream).await;
         stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf").await.unwrap();
     });
-    let reader = Reader::with(&in_clear(), SECRET, Deadlines::default());
+    let reader = Reader::with(&in_clear(), SECRET, PATIENT);
     let holder = Holder { node: reader.identity.node(), address, pins: Vec::new(), https: false };
     let pulled = reader.client.pull(&holder, GrantId([0; 16]), &Digest::of(b""), None, 0).await.unwrap();
     let error = pulled.body.collect().await.unwrap_err();
@@ -192,7 +192,7 @@ async fn d14_a_clock_that_is_wrong_does_not_matter() {
     let (digest, node) = (Digest::of(&blob), Making::holding(blob).start().await);
     let identity = Identity::generate().unwrap();
     let clock: SharedClock = ManualClock::new(Timestamp(0));
-    let client = Client::new(&Config::default(), identity.clone(), keys(SECRET), &clock);
+    let client = Client::with_deadlines(&Config::default(), identity.clone(), keys(SECRET), &clock, PATIENT);
     let grant = node.grant(&identity, Thing::Blob(digest));
     for _ in 0..3 {
         assert!(client.pull(&node.holder, grant, &digest, Some(10), 0).await.is_ok());
