@@ -232,6 +232,16 @@ impl Cache {
         }
     }
 
+    /// Whether the filesystem has room again after it had none.
+    pub fn look_at_disk(&self) {
+        const ROOM: u64 = 16 * 1024 * 1024;
+        let roomy =
+            self.0.store.as_ref().and_then(|store| store.space().ok()).is_some_and(|(_, free)| free > ROOM);
+        if roomy && self.0.health.clear("disk-full") {
+            tracing::info!("the disk has room again: storing goes on");
+        }
+    }
+
     fn pins_mut(&self) -> std::sync::RwLockWriteGuard<'_, HashSet<Digest>> {
         self.0.pins.write().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,1 +1,106 @@
-//! The room `proxy`.
+//! The doors: what programs point at.
+//!
+//! A connection is accepted, its requests are looked over ([`guard`]), and each goes through one door: forward
+//! proxy (absolute form), tunnel (`CONNECT`), URL prefix (`/https/host/…`), or prefix with the digest the
+//! thing must have (`/@sha256:…/https/host/…`). Errors become responses in [`respond`] and only there.
+//!
+//! Promises: the target goes on byte for byte; fields of one connection stay on it; a request that is not
+//! framed beyond doubt is refused, so that nothing is smuggled; a body that cannot be completed never looks
+//! complete. Never writes to the disk.
+
+mod connect;
+mod direct;
+mod forward;
+mod guard;
+mod listener;
+mod respond;
+mod settings;
+mod stream;
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+
+use crate::fetch::Engine;
+use crate::origin::{Origin, Reach};
+use crate::rest::Hosts;
+use crate::shutdown::Drain;
+use crate::tls::NodeId;
+
+pub use settings::Config;
+
+/// The doors of one node; a cheap clone.
+#[derive(Debug, Clone)]
+pub struct Proxy(Arc<Inner>);
+
+/// What the doors are built from.
+#[derive(Debug)]
+pub struct Parts {
+    /// The settings.
+    pub config: Config,
+    /// Who meets the wants.
+    pub engine: Engine,
+    /// Where tunnels lead.
+    pub origin: Origin,
+    /// This node, for `Via`.
+    pub node: NodeId,
+    /// The host names under which the prefix doors answer.
+    pub hosts: Hosts,
+    /// The addresses of this machine, kept up to date by whoever watches the interfaces.
+    pub own_addresses: Arc<ArcSwap<Vec<IpAddr>>>,
+    /// The addresses the administration listens on.
+    pub admin: Vec<SocketAddr>,
+    /// Where tunnels are waited for.
+    pub drain: Drain,
+}
+
+#[derive(Debug)]
+struct Inner {
+    config: ArcSwap<Config>,
+    engine: Engine,
+    origin: Origin,
+    pseudonym: String,
+    hosts: Hosts,
+    own_addresses: Arc<ArcSwap<Vec<IpAddr>>>,
+    admin: Vec<SocketAddr>,
+    drain: Drain,
+}
+
+impl Proxy {
+    /// Ready to serve.
+    pub fn new(parts: Parts) -> Self {
+        Self(Arc::new(Inner {
+            config: ArcSwap::from_pointee(parts.config),
+            engine: parts.engine,
+            origin: parts.origin,
+            pseudonym: format!("larder-{}", parts.node.short()),
+            hosts: parts.hosts,
+            own_addresses: parts.own_addresses,
+            admin: parts.admin,
+            drain: parts.drain,
+        }))
+    }
+
+    /// New settings from a reloaded configuration, for requests to come.
+    pub fn set_config(&self, config: Config) {
+        self.0.config.store(Arc::new(config));
+    }
+
+    /// What `Via` carries: protocol and pseudonym (RFC 9110 section 7.6.3).
+    fn via(&self) -> String {
+        format!("1.1 {}", self.0.pseudonym)
+    }
+
+    /// Where a client's requests may go: only those of this machine reach what only this machine should.
+    fn reach(&self, client: IpAddr) -> Reach {
+        if client.is_loopback() || self.is_own(client) || !self.0.config.load().deny_private {
+            return Reach::Anywhere;
+        }
+        Reach::Public { refuse: self.0.admin.iter().map(SocketAddr::ip).collect() }
+    }
+
+    fn is_own(&self, address: IpAddr) -> bool {
+        self.0.own_addresses.load().contains(&address)
+    }
+}

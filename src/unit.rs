@@ -66,7 +66,7 @@ impl fmt::Display for ByteSize {
             [("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
         for (name, unit) in UNITS {
             if self.0 >= unit {
-                if self.0 % unit == 0 {
+                if self.0.is_multiple_of(unit) {
                     return write!(f, "{}{name}", self.0 / unit);
                 }
                 let tenths = u128::from(self.0) * 10 / u128::from(unit);
@@ -120,7 +120,7 @@ impl fmt::Display for Span {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const UNITS: [(&str, u128); 4] = [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000)];
         let ms = self.0.as_millis();
-        match UNITS.iter().find(|(_, unit)| ms >= *unit && ms % unit == 0) {
+        match UNITS.iter().find(|(_, unit)| ms >= *unit && ms.is_multiple_of(*unit)) {
             Some((name, unit)) => write!(f, "{}{name}", ms / unit),
             None => write!(f, "{ms}ms"),
         }

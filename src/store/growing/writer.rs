@@ -188,7 +188,7 @@ impl Writer {
         self.settle().await?;
         match std::mem::replace(&mut self.sink, Sink::Gone) {
             Sink::Disk(ingest) => self.give_up_storing(ingest),
-            other => self.sink = other,
+            other @ (Sink::Writing(_) | Sink::Memory(_) | Sink::Gone) => self.sink = other,
         }
         Ok(())
     }
@@ -203,7 +203,7 @@ impl Writer {
                 self.sink = Sink::Memory(ingest.hasher());
                 Ok(Some(ingest))
             }
-            other => {
+            other @ (Sink::Writing(_) | Sink::Memory(_) | Sink::Gone) => {
                 self.sink = other;
                 Ok(None)
             }

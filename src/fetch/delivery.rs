@@ -1,0 +1,300 @@
+//! Bodies that count what they deliver, and the memory of bodies that had to be cut.
+
+use std::collections::VecDeque;
+use std::net::IpAddr;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::stream;
+use http_body::{Body as _, Frame};
+use http_body_util::{BodyExt as _, StreamBody};
+
+use super::ledger::{From, Ledger};
+use super::running::Running;
+use crate::clock::SharedClock;
+use crate::digest::{Digest, Hasher};
+use crate::http::{Body, BodyError, boxed};
+use crate::index::Index;
+use crate::policy::UrlKey;
+use crate::range::RangeSet;
+use crate::store::{Blob, Failure, Follower, Growing};
+
+/// How long a cut is remembered.
+const REMEMBER: Duration = Duration::from_secs(7 * 86_400);
+
+/// Which bytes of one transfer were delivered, and from whom they had come.
+///
+/// What was received and never delivered is settled when the last reader and the transfer are gone.
+#[derive(Debug)]
+pub(super) struct Tally {
+    ledger: Ledger,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    delivered: RangeSet,
+    /// Source of the bytes from each offset on, ascending.
+    sources: Vec<(u64, From)>,
+    received: u64,
+}
+
+impl Tally {
+    pub(super) fn new(ledger: Ledger, from: From, offset: u64) -> Arc<Self> {
+        // what a resumed partial already holds was counted by the run that received it
+        let sources = if offset > 0 { vec![(0, From::Cache), (offset, from)] } else { vec![(0, from)] };
+        Arc::new(Self { ledger, state: Mutex::new(State { sources, ..State::default() }) })
+    }
+
+    /// From `offset` on bytes come from somebody else.
+    pub(super) fn source(&self, offset: u64, from: From) {
+        let mut state = self.lock();
+        state.sources.retain(|(start, _)| *start < offset);
+        state.sources.push((offset, from));
+    }
+
+    /// So much has been received.
+    pub(super) fn received(&self, offset: u64) {
+        self.lock().received = offset;
+    }
+
+    /// The transfer starts over: nothing of what was received will be delivered.
+    pub(super) fn start_over(&self, from: From) {
+        let mut state = self.lock();
+        self.discard(&state);
+        *state = State { sources: vec![(0, from)], ..State::default() };
+    }
+
+    fn delivered(&self, range: Range<u64>) {
+        let mut state = self.lock();
+        let fresh = state.delivered.missing(range.clone());
+        for gap in &fresh {
+            for (part, from) in state.split(gap.clone()) {
+                self.ledger.delivered(from, part.end - part.start);
+            }
+        }
+        let again = (range.end - range.start) - fresh.iter().map(|gap| gap.end - gap.start).sum::<u64>();
+        self.ledger.delivered(From::Cache, again);
+        state.delivered.insert(range);
+    }
+
+    fn discard(&self, state: &State) {
+        for gap in state.delivered.missing(0..state.received) {
+            for (part, from) in state.split(gap) {
+                if from != From::Cache {
+                    self.ledger.discarded(from, part.end - part.start);
+                }
+            }
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Tally {
+    fn drop(&mut self) {
+        let state = std::mem::take(&mut *self.lock());
+        self.discard(&state);
+    }
+}
+
+impl State {
+    /// The parts of a range by source.
+    fn split(&self, range: Range<u64>) -> Vec<(Range<u64>, From)> {
+        let ends = self.sources.iter().skip(1).map(|(start, _)| *start).chain([u64::MAX]);
+        let spans = self.sources.iter().zip(ends);
+        spans
+            .map(|((start, from), end)| (range.start.max(*start)..range.end.min(end), *from))
+            .filter(|(part, _)| part.start < part.end)
+            .collect()
+    }
+}
+
+/// Where a cut of this client's body is written down.
+#[derive(Debug, Clone)]
+pub struct Cuts {
+    index: Index,
+    clock: SharedClock,
+    client: IpAddr,
+    url: UrlKey,
+}
+
+impl Cuts {
+    pub(super) fn new(index: Index, clock: SharedClock, client: IpAddr, url: UrlKey) -> Self {
+        Self { index, clock, client, url }
+    }
+
+    /// A client that holds the first `at` bytes of something wrong must not be given the rest of it.
+    fn note(&self, failure: &Failure, at: u64) {
+        if matches!(failure, Failure::Digest | Failure::Changed) && at > 0 {
+            self.index.put_cut(self.client, &self.url, at, self.clock.now().plus(REMEMBER));
+        }
+    }
+}
+
+/// A slice of a blob.
+pub(super) fn of_blob(blob: &Blob, range: Range<u64>, ledger: Ledger) -> Body {
+    counted(blob.body(range), ledger, From::Cache)
+}
+
+/// A body whose every byte comes from one source and reaches one client.
+pub(super) fn counted(body: Body, ledger: Ledger, from: From) -> Body {
+    let hint = body.size_hint();
+    let counted = body.map_frame(move |frame| {
+        if let Some(data) = frame.data_ref() {
+            ledger.delivered(from, data.len() as u64);
+        }
+        frame
+    });
+    boxed(Hinted { body: boxed(counted), hint })
+}
+
+/// A body that says its length although it was mapped.
+struct Hinted {
+    body: Body,
+    hint: http_body::SizeHint,
+}
+
+impl http_body::Body for Hinted {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        mut self: std::pin::Pin<&mut Self>,
+        cx: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        let frame = std::pin::Pin::new(&mut self.body).poll_frame(cx);
+        if let std::task::Poll::Ready(Some(Ok(frame))) = &frame
+            && let Some(data) = frame.data_ref()
+            && let Some(exact) = self.hint.exact()
+        {
+            self.hint = http_body::SizeHint::with_exact(exact.saturating_sub(data.len() as u64));
+        }
+        frame
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> http_body::SizeHint {
+        self.hint
+    }
+}
+
+/// A body that passes through and must have this digest: its end waits for the proof.
+pub(super) fn judged(body: Body, digest: Digest, cuts: Cuts) -> Body {
+    const TAIL: usize = 64 * 1024;
+    let state = (body, Hasher::new(), VecDeque::<Bytes>::new(), 0u64, cuts);
+    boxed(StreamBody::new(stream::try_unfold(
+        state,
+        move |(mut body, mut hasher, mut held, mut given, cuts)| async move {
+            loop {
+                let waiting: usize = held.iter().map(Bytes::len).sum();
+                if waiting > TAIL
+                    && let Some(next) = held.pop_front()
+                {
+                    given += next.len() as u64;
+                    return Ok(Some((Frame::data(next), (body, hasher, held, given, cuts))));
+                }
+                match body.frame().await.transpose()? {
+                    Some(frame) => {
+                        if let Ok(data) = frame.into_data() {
+                            hasher.update(&data);
+                            held.push_back(data);
+                        }
+                    }
+                    None if hasher.so_far() != digest => {
+                        cuts.note(&Failure::Digest, given);
+                        return Err(BodyError::from(Failure::Digest));
+                    }
+                    None => {
+                        let rest = held.pop_front();
+                        return Ok(rest.map(|rest| (Frame::data(rest), (body, hasher, held, given, cuts))));
+                    }
+                }
+            }
+        },
+    )))
+}
+
+/// A slice of a running transfer.
+pub(super) fn of_growing(running: &Arc<Running>, start: u64, end: Option<u64>, cuts: Cuts) -> Body {
+    let follower = running.growing().follow(start, end);
+    let running = Arc::clone(running);
+    follow(follower, cuts, move |range| running.tally().delivered(range))
+}
+
+/// A slice of a blob that is being proved again.
+pub(super) fn of_proof(growing: &Growing, start: u64, end: Option<u64>, cuts: Cuts, ledger: Ledger) -> Body {
+    follow(growing.follow(start, end), cuts, move |range| {
+        ledger.delivered(From::Cache, range.end - range.start)
+    })
+}
+
+fn follow(follower: Follower, cuts: Cuts, count: impl Fn(Range<u64>) + Send + 'static) -> Body {
+    let state = (follower, cuts, count);
+    boxed(StreamBody::new(stream::try_unfold(state, |(mut follower, cuts, count)| async move {
+        match follower.next().await {
+            Ok(Some((from, bytes))) => {
+                count(from..from + bytes.len() as u64);
+                Ok(Some((Frame::data(bytes), (follower, cuts, count))))
+            }
+            Ok(None) => Ok(None),
+            Err(failure) => {
+                cuts.note(&failure, follower.position());
+                Err(BodyError::from(failure))
+            }
+        }
+    })))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sums(ledger: &Ledger) -> (u64, u64, u64, u64, u64) {
+        let t = ledger.traffic();
+        (t.bytes_to_clients, t.bytes_from_cache, t.bytes_from_peers, t.bytes_from_origin, t.bytes_discarded)
+    }
+
+    #[test]
+    fn the_first_delivery_counts_for_the_source_and_the_next_for_the_cache() {
+        let ledger = Ledger::new();
+        let tally = Tally::new(ledger.clone(), From::Peer, 0);
+        tally.received(100);
+        tally.source(60, From::Origin);
+        tally.delivered(0..50);
+        tally.delivered(40..80);
+        assert_eq!(sums(&ledger), (90, 10, 60, 20, 0));
+        tally.received(120);
+        drop(tally);
+        assert_eq!(sums(&ledger), (90, 10, 60, 60, 40));
+    }
+
+    #[test]
+    fn starting_over_discards_what_came() {
+        let ledger = Ledger::new();
+        let tally = Tally::new(ledger.clone(), From::Peer, 0);
+        tally.received(30);
+        tally.start_over(From::Origin);
+        tally.received(10);
+        tally.delivered(0..10);
+        drop(tally);
+        assert_eq!(sums(&ledger), (10, 0, 30, 10, 30));
+    }
+
+    #[test]
+    fn what_a_partial_held_is_from_the_cache() {
+        let ledger = Ledger::new();
+        let tally = Tally::new(ledger.clone(), From::Origin, 10);
+        tally.received(15);
+        tally.delivered(0..15);
+        drop(tally);
+        assert_eq!(sums(&ledger), (15, 10, 0, 5, 0));
+    }
+}

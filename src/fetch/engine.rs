@@ -1,0 +1,478 @@
+//! The way of a want: what is held, what runs, what has to be fetched.
+
+use std::sync::Arc;
+
+use arc_swap::{ArcSwap, ArcSwapOption};
+use http::{Method, Request, Response};
+use tokio::sync::oneshot;
+
+use super::delivery::{self, Cuts};
+use super::error::FetchError;
+use super::flight::{FlightKey, Flights, Found, Part, Permit};
+use super::judge::Judge;
+use super::lead::Lead;
+use super::ledger::{From, Ledger};
+use super::neighbours::Neighbours;
+use super::origin_side::Upstream;
+use super::outcome::{Bytes, CacheStatus, Given, Held, Reply};
+use super::running::Running;
+use super::settings::Config;
+use super::view::TransferView;
+use super::want::Want;
+use crate::cache::{Cache, Opened};
+use crate::clock::SharedClock;
+use crate::digest::Digest;
+use crate::ecosystem;
+use crate::http::{Body, StoredHead, Target};
+use crate::index::ResourceRecord;
+use crate::origin::{Origin, Reach};
+use crate::policy::{self, Plan, Rule, Rules, UrlKey};
+use crate::range::RangeRequest;
+use crate::shutdown::{Drain, Shutdown};
+use crate::store::{End, Failure};
+
+/// How far behind the end of what has arrived a range may begin and still be waited for.
+const AHEAD: u64 = 8 * 1024 * 1024;
+
+/// The engine; a cheap clone.
+#[derive(Debug, Clone)]
+pub struct Engine(pub(super) Arc<Inner>);
+
+/// What an engine is built from.
+#[derive(Debug)]
+pub struct Parts {
+    /// What is held.
+    pub cache: Cache,
+    /// Where the rest comes from.
+    pub origin: Origin,
+    /// The settings.
+    pub config: Config,
+    /// The `[[rule]]`s.
+    pub rules: Rules,
+    /// Time.
+    pub clock: SharedClock,
+    /// The sums.
+    pub ledger: Ledger,
+    /// Where running transfers are waited for.
+    pub drain: Drain,
+    /// When to stop.
+    pub stop: Shutdown,
+    /// Who still writes into the store: waited for before the folder is given up.
+    pub storing: Drain,
+}
+
+#[derive(Debug)]
+pub(super) struct Inner {
+    pub(super) cache: Cache,
+    pub(super) origin: Origin,
+    pub(super) config: ArcSwap<Config>,
+    pub(super) rules: ArcSwap<Rules>,
+    pub(super) clock: SharedClock,
+    pub(super) ledger: Ledger,
+    pub(super) drain: Drain,
+    pub(super) stop: Shutdown,
+    pub(super) storing: Drain,
+    pub(super) flights: Flights,
+    pub(super) neighbours: ArcSwapOption<Neighbours>,
+}
+
+/// A want and what the rules say of its URL.
+#[derive(Debug, Clone)]
+pub(super) struct Case {
+    pub(super) want: Want,
+    pub(super) url: UrlKey,
+    pub(super) rule: Rule,
+    pub(super) judge: Judge,
+    /// Why it goes forward.
+    pub(super) why: &'static str,
+}
+
+impl Engine {
+    /// Ready to fetch, without neighbours yet.
+    pub fn new(parts: Parts) -> Self {
+        Self(Arc::new(Inner {
+            flights: Flights::new(Arc::clone(&parts.clock)),
+            cache: parts.cache,
+            origin: parts.origin,
+            config: ArcSwap::from_pointee(parts.config),
+            rules: ArcSwap::from_pointee(parts.rules),
+            clock: parts.clock,
+            ledger: parts.ledger,
+            drain: parts.drain,
+            stop: parts.stop,
+            storing: parts.storing,
+            neighbours: ArcSwapOption::empty(),
+        }))
+    }
+
+    /// From now on these are asked too.
+    pub fn set_neighbours(&self, neighbours: Neighbours) {
+        self.0.neighbours.store(Some(Arc::new(neighbours)));
+    }
+
+    /// New settings from a reloaded configuration, for wants to come.
+    pub fn set_config(&self, config: Config, rules: Rules) {
+        self.0.config.store(Arc::new(config));
+        self.0.rules.store(Arc::new(rules));
+    }
+
+    /// The sums.
+    pub fn ledger(&self) -> &Ledger {
+        &self.0.ledger
+    }
+
+    /// What is running.
+    pub fn transfers(&self) -> Vec<TransferView> {
+        self.0.flights.all().iter().map(|running| running.view()).collect()
+    }
+
+    /// Meets a want: from the store, from a running transfer, from a neighbour, from the origin.
+    pub async fn fetch(&self, want: Want) -> Result<Reply, FetchError> {
+        let rule = self.0.rules.load().for_target(&want.target).clone();
+        let url = UrlKey::of(&want.target, &rule.ignore_query);
+        self.refuse_rest_of_a_cut(&want, &url)?;
+        let named = ecosystem::classify(&want.target).digest;
+        let digest = want.stated.or(named);
+        let judge = Judge { digest, binding: digest.is_some() };
+        let mut case = Case { want, url, rule, judge, why: "uri-miss" };
+        if case.want.is_authorized() {
+            case.why = "request";
+            return if case.want.method == Method::HEAD {
+                self.pass(&case).await
+            } else {
+                self.lead_alone(case, None).await
+            };
+        }
+        if let Some(digest) = digest
+            && let Some(reply) = self.serve_digest(&case, digest).await?
+        {
+            return Ok(reply);
+        }
+        self.serve_or_fetch(case).await
+    }
+
+    /// Sends any request on as it is and streams the answer back. A method that changes something makes what
+    /// is stored of that URL stale (RFC 9111 section 4.4).
+    pub async fn forward(
+        &self,
+        request: Request<Body>,
+        target: &Target,
+        reach: &Reach,
+    ) -> Result<Reply, FetchError> {
+        let method = request.method().clone();
+        let response = self.0.origin.send(request, reach).await?;
+        for changed in policy::invalidated(&method, target, response.status(), response.headers()) {
+            self.0.cache.forget_url(&self.url_key(&changed));
+        }
+        Ok(Reply {
+            given: Given::Passed(self.counted(response)),
+            status: CacheStatus::forwarded("method", "origin"),
+        })
+    }
+
+    /// The key under which a target is known here.
+    pub fn url_key(&self, target: &Target) -> UrlKey {
+        UrlKey::of(target, &self.0.rules.load().for_target(target).ignore_query)
+    }
+
+    async fn serve_or_fetch(&self, mut case: Case) -> Result<Reply, FetchError> {
+        let variants = self.0.cache.variants(&case.url);
+        let stored = variants.iter().find(|v| v.variance.matches(&case.want.headers)).cloned();
+        if stored.is_none() && !variants.is_empty() {
+            case.why = "vary-miss";
+        }
+        let (now, config) = (self.0.clock.now(), self.0.config.load());
+        let answer = stored.as_ref().map(|stored| &stored.answer);
+        let plan = policy::plan(
+            &case.want.method,
+            &case.want.headers,
+            answer,
+            &case.rule,
+            now,
+            config.stale_if_error.into(),
+        );
+        match plan {
+            Plan::Serve { .. } => {
+                if let Some(stored) = &stored
+                    && let Some(held) = self.open(stored, &case).await?
+                {
+                    return Ok(Reply { given: Given::Held(Box::new(held)), status: CacheStatus::hit() });
+                }
+                self.fetch_new(case, None, false).await
+            }
+            Plan::ServeAndRevalidate { .. } => {
+                if let Some(stored) = &stored
+                    && let Some(held) = self.open(stored, &case).await?
+                {
+                    self.revalidate_behind(case, Arc::clone(stored));
+                    let status = CacheStatus::hit().remarked("stale while it is revalidated");
+                    return Ok(Reply { given: Given::Held(Box::new(held)), status });
+                }
+                self.fetch_new(case, None, false).await
+            }
+            Plan::Revalidate { stale_allowed } => {
+                case.why = "stale";
+                self.fetch_new(case, stored, stale_allowed).await
+            }
+            Plan::Fetch => self.fetch_new(case, None, false).await,
+            Plan::Unavailable => Err(FetchError::NotHeld),
+            Plan::Pass(_) => {
+                case.why = "bypass";
+                self.pass(&case).await
+            }
+        }
+    }
+
+    /// The client has its answer; the next one shall have a fresh one.
+    fn revalidate_behind(&self, mut case: Case, stored: Arc<ResourceRecord>) {
+        case.why = "stale";
+        case.want.method = Method::GET;
+        case.want.headers = case.want.headers_for_whole();
+        super::want::drop_conditions(&mut case.want.headers);
+        let engine = self.clone();
+        // joined by the drain
+        drop(self.0.drain.spawn(async move {
+            if let Err(error) = engine.fetch_new(case, Some(stored), true).await {
+                tracing::debug!(%error, "failed to revalidate behind a client's back");
+            }
+        }));
+    }
+
+    async fn fetch_new(
+        &self,
+        case: Case,
+        stored: Option<Arc<ResourceRecord>>,
+        stale_allowed: bool,
+    ) -> Result<Reply, FetchError> {
+        let key = case.flight_key();
+        if case.want.method == Method::HEAD {
+            return self.pass(&case).await;
+        }
+        if case.want.is_private()
+            || (case.want.is_conditional() && stored.is_none())
+            || self.0.flights.is_alone(&case.url)
+        {
+            return self.lead_alone(case, stored.map(|stored| (stored, stale_allowed))).await;
+        }
+        if stored.is_none() && !self.worth_the_whole(&case, key).await {
+            return self.pass(&Case { why: "partial", ..case }).await;
+        }
+        match self.0.flights.enter(key) {
+            Part::Lead(permit) => self.lead(case, stored.map(|s| (s, stale_allowed)), Some(permit)).await,
+            Part::Follow(watcher) => {
+                let found = watcher.found().await;
+                self.follow(case, found).await
+            }
+        }
+    }
+
+    /// Whether a range is better met by fetching the whole thing: where it begins at the start and has no end,
+    /// where a running transfer has it or soon will, or where a neighbour holds the thing. Any other range of
+    /// something not held goes to the origin as it is, so that nobody waits for bytes nobody asked for.
+    async fn worth_the_whole(&self, case: &Case, key: FlightKey) -> bool {
+        let Some(range) = case.want.range() else { return true };
+        if range == (RangeRequest::From { first: 0, last: None }) {
+            return true;
+        }
+        if let Some(running) = self.0.flights.running(key) {
+            return soon_there(&running, range);
+        }
+        match (case.judge.digest, self.neighbours(case)) {
+            (Some(digest), Some(neighbours)) => !neighbours.holders(digest).await.is_empty(),
+            _ => false,
+        }
+    }
+
+    async fn follow(&self, case: Case, found: Found) -> Result<Reply, FetchError> {
+        match found {
+            Found::Running(running) if running.variance().matches(&case.want.headers) => {
+                if let Some(range) = case.want.range()
+                    && !soon_there(&running, range)
+                {
+                    return self.pass(&Case { why: "partial", ..case }).await;
+                }
+                let status =
+                    CacheStatus { collapsed: true, ..CacheStatus::forwarded(case.why, running.detail()) };
+                self.give_running(&case, running, status).await
+            }
+            Found::Stored(record, remark) => match self.open(&record, &case).await? {
+                Some(held) => Ok(Reply {
+                    given: Given::Held(Box::new(held)),
+                    status: CacheStatus { collapsed: true, ..CacheStatus::forwarded(case.why, remark) },
+                }),
+                None => self.lead_alone(case, None).await,
+            },
+            Found::Running(_) | Found::Leave => self.lead_alone(case, None).await,
+            Found::Failed(error) => Err(FetchError::Source(error.to_string())),
+        }
+    }
+
+    async fn lead_alone(
+        &self,
+        case: Case,
+        stored: Option<(Arc<ResourceRecord>, bool)>,
+    ) -> Result<Reply, FetchError> {
+        self.lead(case, stored, None).await
+    }
+
+    /// Leads in a task of its own: the client may leave without hurting those who follow.
+    async fn lead(
+        &self,
+        case: Case,
+        stored: Option<(Arc<ResourceRecord>, bool)>,
+        permit: Option<Permit>,
+    ) -> Result<Reply, FetchError> {
+        let (sender, receiver) = oneshot::channel();
+        let lead = Lead::new(self.clone(), case, stored, permit);
+        // joined by the drain
+        drop(self.0.drain.spawn(lead.run(sender)));
+        receiver.await.unwrap_or(Err(FetchError::Stopping))
+    }
+
+    /// A transfer as an answer; where bytes wait for their proof, the head waits for the first of them.
+    pub(super) async fn give_running(
+        &self,
+        case: &Case,
+        running: Arc<Running>,
+        mut status: CacheStatus,
+    ) -> Result<Reply, FetchError> {
+        let interest = running.growing().interest();
+        if running.expected().is_some() {
+            let progress = running.growing().opened().await;
+            match progress.end {
+                Some(End::Failed(Failure::Digest)) if progress.released == 0 => {
+                    return Err(FetchError::Digest);
+                }
+                Some(End::Failed(failure)) if progress.released == 0 => {
+                    return Err(FetchError::Source(failure.to_string()));
+                }
+                Some(_) | None => status.detail = Some(running.detail()),
+            }
+        }
+        let held = Held {
+            head: running.head(),
+            age: None,
+            size: running.growing().progress().total,
+            digest: running.expected(),
+            bytes: Bytes::Growing(running, self.cuts(case), interest),
+        };
+        Ok(Reply { given: Given::Held(Box::new(held)), status })
+    }
+
+    /// A stored answer with its bytes; none if they are gone.
+    pub(super) async fn open(
+        &self,
+        record: &ResourceRecord,
+        case: &Case,
+    ) -> Result<Option<Held>, FetchError> {
+        let age = Some(policy::age(&record.answer, self.0.clock.now()));
+        let head = record.answer.head.clone();
+        let Some(digest) = record.digest else {
+            return Ok(Some(Held { head, age, size: Some(0), digest: None, bytes: Bytes::None }));
+        };
+        Ok(self.open_digest(digest, case).await.map(|(size, bytes)| Held {
+            head,
+            age,
+            size: Some(size),
+            digest: Some(digest),
+            bytes,
+        }))
+    }
+
+    async fn open_digest(&self, digest: Digest, case: &Case) -> Option<(u64, Bytes)> {
+        match self.0.cache.open_blob(&digest).await? {
+            Opened::Proven(blob) => Some((blob.size(), Bytes::Blob(blob, self.0.ledger.clone()))),
+            Opened::Proving(blob, growing) => {
+                let progress = growing.opened().await;
+                if matches!(progress.end, Some(End::Failed(_))) {
+                    return None;
+                }
+                let bytes = Bytes::Proving(growing, self.cuts(case), self.0.ledger.clone());
+                Some((blob.size(), bytes))
+            }
+        }
+    }
+
+    /// What is held under the digest that the client or the URL names needs no word of the origin.
+    async fn serve_digest(&self, case: &Case, digest: Digest) -> Result<Option<Reply>, FetchError> {
+        if self.0.cache.holds(&digest).is_none() {
+            return Ok(None);
+        }
+        let Some((size, bytes)) = self.open_digest(digest, case).await else { return Ok(None) };
+        let records = self.0.cache.index().resources_of(&digest);
+        let record = records.iter().find(|r| r.url_key == case.url).or_else(|| records.first());
+        let head = record.map_or_else(plain_head, |record| record.answer.head.clone());
+        let age = record.map(|record| policy::age(&record.answer, self.0.clock.now()));
+        let held = Held { head, age, size: Some(size), digest: Some(digest), bytes };
+        Ok(Some(Reply { given: Given::Held(Box::new(held)), status: CacheStatus::hit() }))
+    }
+
+    /// The client's own request to the origin and the origin's own answer.
+    async fn pass(&self, case: &Case) -> Result<Reply, FetchError> {
+        let upstream = case.upstream(case.want.headers.clone());
+        let response =
+            upstream.send(&self.0.origin, case.want.method.clone(), http::HeaderMap::new()).await?;
+        let status = CacheStatus::forwarded(case.why, "origin");
+        Ok(Reply { given: Given::Passed(self.counted(response)), status })
+    }
+
+    pub(super) fn counted(&self, response: Response<Body>) -> Response<Body> {
+        response.map(|body| delivery::counted(body, self.0.ledger.clone(), From::Origin))
+    }
+
+    /// The neighbours, where this want may be asked of them and somebody was heard.
+    pub(super) fn neighbours(&self, case: &Case) -> Option<Arc<Neighbours>> {
+        if !case.want.ask_peers || case.want.is_private() || !case.rule.share {
+            return None;
+        }
+        self.0.neighbours.load_full().filter(|neighbours| neighbours.heard_lately())
+    }
+
+    pub(super) fn cuts(&self, case: &Case) -> Cuts {
+        Cuts::new(self.0.cache.index().clone(), Arc::clone(&self.0.clock), case.want.client, case.url)
+    }
+
+    /// A client whose body was cut because it was wrong must not be given the rest of it.
+    fn refuse_rest_of_a_cut(&self, want: &Want, url: &UrlKey) -> Result<(), FetchError> {
+        let Some(RangeRequest::From { first, .. }) = want.range() else { return Ok(()) };
+        match self.0.cache.index().cut(want.client, url, self.0.clock.now()) {
+            Some(at) if first > 0 && first <= at => Err(FetchError::Cut),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Case {
+    pub(super) fn flight_key(&self) -> FlightKey {
+        match self.judge.digest {
+            Some(digest) if self.judge.binding => FlightKey::Digest(digest),
+            _ => FlightKey::Url(self.url),
+        }
+    }
+
+    pub(super) fn upstream(&self, headers: http::HeaderMap) -> Upstream {
+        Upstream { target: self.want.target.clone(), headers, reach: self.want.reach.clone() }
+    }
+}
+
+/// Whether a transfer has, or will soon have, the first byte of a range.
+fn soon_there(running: &Running, range: RangeRequest) -> bool {
+    let progress = running.growing().progress();
+    match (range, progress.total) {
+        (RangeRequest::From { first, .. }, _) => first <= progress.received.saturating_add(AHEAD),
+        (RangeRequest::Suffix(length), Some(total)) => {
+            total.saturating_sub(length) <= progress.received.saturating_add(AHEAD)
+        }
+        (RangeRequest::Suffix(_), None) => false,
+    }
+}
+
+/// The head of a thing of which only the bytes are known.
+pub(super) fn plain_head() -> StoredHead {
+    let fields =
+        [("content-type", "application/octet-stream"), ("cache-control", "immutable, max-age=31536000")];
+    StoredHead {
+        status: 200,
+        fields: fields.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec(),
+    }
+}

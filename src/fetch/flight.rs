@@ -1,0 +1,167 @@
+//! The table of running transfers: who leads, who follows.
+//!
+//! A flight is entered before anything is known of the answer. Its leader resolves it exactly once: followers
+//! then read from the transfer, from the store, or leave for the origin on their own. A leader that disappears
+//! fails its followers; none ever hangs.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::watch;
+
+use super::error::FetchError;
+use super::running::Running;
+use crate::clock::SharedClock;
+use crate::digest::Digest;
+use crate::index::ResourceRecord;
+use crate::policy::UrlKey;
+
+/// How long a URL whose answer could not be shared is neither joined nor claimed.
+const ALONE: Duration = Duration::from_secs(120);
+/// How many such URLs are remembered.
+const REMEMBERED: usize = 10_000;
+
+/// What a flight is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum FlightKey {
+    /// Whatever the URL leads to.
+    Url(UrlKey),
+    /// This very thing.
+    Digest(Digest),
+}
+
+/// What the leader found.
+#[derive(Debug, Clone)]
+pub(super) enum Found {
+    /// A transfer to read from.
+    Running(Arc<Running>),
+    /// A stored answer, fresh again or allowed to be stale; with a remark.
+    Stored(Arc<ResourceRecord>, &'static str),
+    /// Nothing that can be shared.
+    Leave,
+    /// Nothing at all.
+    Failed(Arc<FetchError>),
+}
+
+/// All flights.
+#[derive(Debug)]
+pub(super) struct Flights {
+    clock: SharedClock,
+    table: Arc<Mutex<Table>>,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    flights: HashMap<FlightKey, watch::Receiver<Option<Found>>>,
+    alone: HashMap<UrlKey, Instant>,
+}
+
+/// One's part in a flight.
+pub(super) enum Part {
+    /// Goes first.
+    Lead(Permit),
+    /// Waits for the leader.
+    Follow(Watcher),
+}
+
+/// The leader's duty to resolve the flight.
+#[derive(Debug)]
+pub(super) struct Permit {
+    key: FlightKey,
+    sender: watch::Sender<Option<Found>>,
+    table: Arc<Mutex<Table>>,
+}
+
+/// A follower's view of a flight.
+#[derive(Debug)]
+pub(super) struct Watcher(watch::Receiver<Option<Found>>);
+
+impl Flights {
+    pub(super) fn new(clock: SharedClock) -> Self {
+        Self { clock, table: Arc::default() }
+    }
+
+    /// Leads the flight if nobody does, else follows.
+    pub(super) fn enter(&self, key: FlightKey) -> Part {
+        let mut table = lock(&self.table);
+        if let Some(flight) = table.flights.get(&key) {
+            return Part::Follow(Watcher(flight.clone()));
+        }
+        let (sender, receiver) = watch::channel(None);
+        table.flights.insert(key, receiver);
+        Part::Lead(Permit { key, sender, table: Arc::clone(&self.table) })
+    }
+
+    /// The transfer that runs for this key now, if its head is known.
+    pub(super) fn running(&self, key: FlightKey) -> Option<Arc<Running>> {
+        match &*lock(&self.table).flights.get(&key)?.borrow() {
+            Some(Found::Running(running)) => Some(Arc::clone(running)),
+            Some(Found::Stored(..) | Found::Leave | Found::Failed(_)) | None => None,
+        }
+    }
+
+    /// All transfers whose head is known.
+    pub(super) fn all(&self) -> Vec<Arc<Running>> {
+        let table = lock(&self.table);
+        let found = table.flights.values().filter_map(|flight| match &*flight.borrow() {
+            Some(Found::Running(running)) => Some(Arc::clone(running)),
+            Some(Found::Stored(..) | Found::Leave | Found::Failed(_)) | None => None,
+        });
+        found.collect()
+    }
+
+    /// Everybody goes alone for this URL for a while.
+    pub(super) fn set_alone(&self, url: UrlKey) {
+        let (mut table, now) = (lock(&self.table), self.clock.instant());
+        if table.alone.len() >= REMEMBERED {
+            table.alone.retain(|_, until| *until > now);
+        }
+        if table.alone.len() < REMEMBERED
+            && let Some(until) = now.checked_add(ALONE)
+        {
+            table.alone.insert(url, until);
+        }
+    }
+
+    /// Whether everybody goes alone for this URL.
+    pub(super) fn is_alone(&self, url: &UrlKey) -> bool {
+        let now = self.clock.instant();
+        lock(&self.table).alone.get(url).is_some_and(|until| *until > now)
+    }
+}
+
+impl Permit {
+    /// Tells the followers. What runs stays in the table until the permit is dropped.
+    pub(super) fn resolve(&self, found: Found) {
+        self.sender.send_replace(Some(found));
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        lock(&self.table).flights.remove(&self.key);
+        self.sender.send_if_modified(|found| {
+            let lost = found.is_none();
+            if lost {
+                let error = FetchError::Source("the request that led this download was given up".to_owned());
+                *found = Some(Found::Failed(Arc::new(error)));
+            }
+            lost
+        });
+    }
+}
+
+impl Watcher {
+    /// What the leader found; waits for it. The leader's own deadlines bound the wait.
+    pub(super) async fn found(mut self) -> Found {
+        match self.0.wait_for(Option::is_some).await.map(|found| found.clone()) {
+            Ok(Some(found)) => found,
+            Ok(None) | Err(_) => Found::Leave,
+        }
+    }
+}
+
+fn lock(table: &Mutex<Table>) -> std::sync::MutexGuard<'_, Table> {
+    table.lock().unwrap_or_else(PoisonError::into_inner)
+}

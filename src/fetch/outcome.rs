@@ -1,0 +1,154 @@
+//! What the engine gives back.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::delivery::{self, Cuts};
+use super::ledger::{From, Ledger};
+use super::running::Running;
+use crate::digest::Digest;
+use crate::http::{Body, StoredHead};
+use crate::store::{Blob, Follower, Growing};
+
+/// An answer and how it came about.
+#[derive(Debug)]
+pub struct Reply {
+    /// The answer.
+    pub given: Given,
+    /// How it came about.
+    pub status: CacheStatus,
+}
+
+/// An answer.
+#[derive(Debug)]
+pub enum Given {
+    /// A thing that is held or arriving: conditions and ranges are for the door to apply.
+    Held(Box<Held>),
+    /// The origin's own answer to the client's own request.
+    Passed(http::Response<Body>),
+}
+
+/// A thing that is held or arriving.
+#[derive(Debug)]
+pub struct Held {
+    /// Its head.
+    pub head: StoredHead,
+    /// How old it is; none if it just came.
+    pub age: Option<Duration>,
+    /// Its size, if known.
+    pub size: Option<u64>,
+    /// Its digest, if known.
+    pub digest: Option<Digest>,
+    /// Its bytes.
+    pub bytes: Bytes,
+}
+
+/// Where the bytes of a held thing are.
+#[derive(Debug)]
+pub enum Bytes {
+    /// There are none.
+    None,
+    /// In the store.
+    Blob(Blob, Ledger),
+    /// Arriving; the follower reads nothing, it shows that somebody is interested.
+    Growing(Arc<Running>, Cuts, Follower),
+    /// In the store, being proved again.
+    Proving(Growing, Cuts, Ledger),
+}
+
+impl Held {
+    /// A slice of it as a body, counted in the ledger as it goes out.
+    pub fn body(&self, range: Range<u64>) -> Body {
+        match &self.bytes {
+            Bytes::None => crate::http::empty(),
+            Bytes::Blob(blob, ledger) => delivery::of_blob(blob, range, ledger.clone()),
+            Bytes::Growing(running, cuts, _) => {
+                delivery::of_growing(running, range.start, Some(range.end), cuts.clone())
+            }
+            Bytes::Proving(growing, cuts, ledger) => {
+                delivery::of_proof(growing, range.start, Some(range.end), cuts.clone(), ledger.clone())
+            }
+        }
+    }
+
+    /// All of it as a body, whatever its size turns out to be.
+    pub fn whole(&self) -> Body {
+        match &self.bytes {
+            Bytes::Growing(running, cuts, _) => delivery::of_growing(running, 0, None, cuts.clone()),
+            Bytes::None | Bytes::Blob(..) | Bytes::Proving(..) => self.body(0..self.size.unwrap_or(0)),
+        }
+    }
+}
+
+/// How an answer came about, as `Cache-Status` says it (RFC 9211).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CacheStatus {
+    /// Answered without going forward.
+    pub hit: bool,
+    /// Why it went forward: `uri-miss`, `vary-miss`, `stale`, `bypass`, `method`, `request`, `partial`.
+    pub fwd: Option<&'static str>,
+    /// The status the origin answered with, where it differs from ours.
+    pub fwd_status: Option<u16>,
+    /// What came is being stored.
+    pub stored: bool,
+    /// It is read from a transfer that another request began.
+    pub collapsed: bool,
+    /// Whose bytes: `origin`, `peer 10.0.0.7`, or another remark.
+    pub detail: Option<String>,
+}
+
+impl CacheStatus {
+    /// From the store.
+    pub fn hit() -> Self {
+        Self { hit: true, ..Self::default() }
+    }
+
+    /// From somewhere else, for this reason.
+    pub fn forwarded(why: &'static str, detail: impl Into<String>) -> Self {
+        Self { fwd: Some(why), detail: Some(detail.into()), ..Self::default() }
+    }
+
+    /// With another remark.
+    #[must_use]
+    pub fn remarked(mut self, detail: impl Into<String>) -> Self {
+        self.detail = Some(detail.into());
+        self
+    }
+}
+
+impl fmt::Display for CacheStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("larder")?;
+        if self.hit {
+            f.write_str("; hit")?;
+        }
+        if let Some(why) = self.fwd {
+            write!(f, "; fwd={why}")?;
+        }
+        if let Some(status) = self.fwd_status {
+            write!(f, "; fwd-status={status}")?;
+        }
+        if self.stored {
+            f.write_str("; stored")?;
+        }
+        if self.collapsed {
+            f.write_str("; collapsed")?;
+        }
+        match &self.detail {
+            Some(detail) => write!(f, "; detail=\"{}\"", detail.replace(['"', '\\'], "'")),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Whose bytes, in `Cache-Status` words.
+pub(super) fn detail(from: From, peer: Option<std::net::IpAddr>) -> String {
+    match (from, peer) {
+        (From::Peer, Some(address)) => format!("peer {address}"),
+        (From::Peer, None) => "peer".to_owned(),
+        (From::Origin, _) => "origin".to_owned(),
+        (From::Cache, _) => "cache".to_owned(),
+    }
+}

@@ -1,0 +1,36 @@
+//! What a partial remembers of its thing, so that a later transfer can go on.
+
+use serde::{Deserialize, Serialize};
+
+use super::flight::FlightKey;
+use crate::policy::{Answer, Variance};
+
+/// The note kept with a partial.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Note {
+    /// The head that the bytes belong to.
+    pub(super) answer: Answer,
+    /// What selected it.
+    pub(super) variance: Variance,
+    /// The whole size, if it was known.
+    pub(super) total: Option<u64>,
+}
+
+impl Note {
+    pub(super) fn to_text(&self) -> String {
+        // a note that cannot be written is one that cannot be read: the partial is dropped then
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    pub(super) fn from_text(text: &str) -> Option<Self> {
+        serde_json::from_str(text).ok()
+    }
+}
+
+/// The name of a thing's partial.
+pub(super) fn partial_key(key: FlightKey) -> String {
+    match key {
+        FlightKey::Url(url) => format!("url:{url}"),
+        FlightKey::Digest(digest) => digest.to_string(),
+    }
+}

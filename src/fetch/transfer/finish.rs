@@ -1,0 +1,119 @@
+//! The end of a transfer: the judgement, the commit, or what is left for another time.
+
+use super::Transfer;
+use crate::cache::Provenance;
+use crate::digest::Digest;
+use crate::fetch::judge::Verdict;
+use crate::index::ResourceRecord;
+use crate::policy::ResourceKey;
+use crate::store::{Failure, Ingest};
+
+impl Transfer {
+    /// Judges the whole; none if the transfer goes on at another source.
+    pub(super) async fn judge_whole(&mut self) -> Option<Result<Digest, Failure>> {
+        let found = match self.writer.digest().await {
+            Ok(Some(found)) => found,
+            Ok(None) | Err(_) => {
+                return Some(Err(Failure::Source("the bytes could not be hashed".to_owned())));
+            }
+        };
+        match self.judge.verdict(found, !self.used.is_empty(), self.writer.nothing_released()) {
+            Verdict::Accept => Some(Ok(found)),
+            Verdict::StartOver => {
+                self.blame();
+                self.start_over().await.err().map(Err)
+            }
+            Verdict::Refuse => {
+                self.blame();
+                Some(Err(Failure::Digest))
+            }
+        }
+    }
+
+    /// Only a neighbour whose bytes were all of it is known to be wrong.
+    fn blame(&self) {
+        if let [only] = self.used.as_slice()
+            && !self.origin_used
+            && let Some(neighbours) = self.engine.neighbours(&self.case)
+        {
+            tracing::warn!(peer.node = %only.peer.node, "a neighbour sent wrong bytes: no source for a while");
+            neighbours.quarantine(only);
+        }
+    }
+
+    /// The whole is right: readers get their end at once, the disk follows.
+    pub(super) async fn complete(mut self, digest: Digest) {
+        self.rate.learn();
+        let size = self.writer.received();
+        self.running.expect(Some(digest));
+        let first_hand = self.used.is_empty();
+        let record = self.record(digest, size, first_hand);
+        let (stopping, cache) = (self.stopping, self.engine.0.cache.clone());
+        tracing::debug!(
+            url = %self.case.want.target, blob.digest = %digest, blob.size = size,
+            source = %self.running.detail(), "a download is complete"
+        );
+        let Some(ingest) = self.writer.complete(digest) else { return };
+        if stopping {
+            return;
+        }
+        let how = Provenance { first_hand, guarded: self.case.want.is_authorized() };
+        let (reservation, storing) = (self.reservation, self.storing);
+        let committed = tokio::task::spawn_blocking(move || {
+            // a failure is noted in health by the cache; the clients have their bytes either way
+            if cache.commit(ingest, how).is_ok() {
+                cache.put_resource(record);
+            }
+            drop((reservation, storing));
+        });
+        if committed.await.is_err() {
+            tracing::error!("the thread that commits a blob ended early");
+        }
+    }
+
+    fn record(&self, digest: Digest, size: u64, first_hand: bool) -> ResourceRecord {
+        let answer = (*self.running.answer()).clone();
+        let variance = self.running.variance().clone();
+        let validator = answer.head.get("etag").or_else(|| answer.head.get("last-modified"));
+        ResourceRecord {
+            url_key: self.case.url,
+            resource_key: ResourceKey::of(&self.case.url, &variance, validator),
+            shown_url: self.case.want.target.shown(),
+            variance,
+            digest: Some(digest),
+            size,
+            first_hand,
+            shareable: self.shareable,
+            answer,
+        }
+    }
+
+    /// It will never be whole: what is right of it is kept for another time.
+    pub(super) async fn fail(mut self, failure: Failure) {
+        self.rate.learn();
+        tracing::debug!(url = %self.case.want.target, %failure, "a download failed");
+        let keep =
+            self.is_resumable() && !self.stopping && !matches!(failure, Failure::Digest | Failure::Changed);
+        let (key, note) = (self.partial_key(), self.note());
+        let cache = self.engine.0.cache.clone();
+        let Some(ingest) = self.writer.fail(failure).await else { return };
+        put_away(cache, ingest, keep.then_some((key, note))).await;
+    }
+
+    /// Keeps a staging file that was parted with.
+    pub(super) async fn keep(&mut self, ingest: Ingest) {
+        let (key, note, cache) = (self.partial_key(), self.note(), self.engine.0.cache.clone());
+        put_away(cache, ingest, Some((key, note))).await;
+    }
+}
+
+/// Keeps a staging file as a partial, or drops it.
+async fn put_away(cache: crate::cache::Cache, ingest: Ingest, keep: Option<(String, String)>) {
+    let done = tokio::task::spawn_blocking(move || match keep {
+        Some((key, note)) => cache.keep(ingest, &key, &note),
+        None => drop(ingest),
+    });
+    if done.await.is_err() {
+        tracing::error!("the thread that puts a partial away ended early");
+    }
+}

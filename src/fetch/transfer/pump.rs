@@ -1,0 +1,255 @@
+//! From the source into the file.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::Transfer;
+use crate::discovery::Offer;
+use crate::fetch::ledger::From;
+use crate::fetch::neighbours;
+use crate::http::BodyError;
+use crate::store::{Hold, StoreError, WriteError, WriteNote};
+
+/// The first note of how far it has come; later ones follow at growing distances.
+pub(super) const FIRST_CHECKPOINT: u64 = 256 * 1024;
+const LAST_STEP: u64 = 32 * 1024 * 1024;
+/// How long a transfer that nobody reads waits for somebody.
+const GRACE: Duration = Duration::from_millis(700);
+/// What is nearly done is finished although nobody reads it.
+const SMALL_REST: u64 = 4 * 1024 * 1024;
+const LARGE_REST: u64 = 64 * 1024 * 1024;
+/// A rest below this is not worth moving to another source.
+const WORTH_MOVING: u64 = 4 * 1024 * 1024;
+/// Room for a thing of unknown size is asked for in steps.
+const STEP: u64 = 8 * 1024 * 1024;
+
+/// Why the pump stopped.
+pub(super) enum Stop {
+    /// The source said that this is the end.
+    Ended,
+    /// The source broke off: why.
+    Broken(String),
+    /// The neighbour is much slower than the origin would be.
+    Slow,
+    /// A neighbour turned up that holds the same thing.
+    Better(Offer),
+    /// Nobody reads it, and too much is missing.
+    Abandoned,
+    /// The disk gave out while unproven bytes were held.
+    Disk(StoreError),
+}
+
+impl Transfer {
+    /// Moves bytes until something happens.
+    pub(super) async fn pump(&mut self) -> Stop {
+        loop {
+            if let Some(stop) = self.look_around().await {
+                return stop;
+            }
+            let piece = match self.pieces.now() {
+                Some(piece) => piece,
+                None => {
+                    // readers see what is written before the wait begins
+                    let settled = self.writer.settle().await;
+                    if let Some(stop) = self.after_write(settled) {
+                        return stop;
+                    }
+                    match self.wait().await {
+                        Ok(piece) => piece,
+                        Err(stop) => return stop,
+                    }
+                }
+            };
+            let stopped = match piece {
+                Ok(Some(bytes)) => self.take(bytes).await,
+                Ok(None) => Some(self.source_ended().await),
+                Err(error) => Some(Stop::Broken(error.to_string())),
+            };
+            if let Some(stop) = stopped {
+                return stop;
+            }
+        }
+    }
+
+    /// A source that is never waited for must not hide that the program stops or that nobody reads.
+    async fn look_around(&mut self) -> Option<Stop> {
+        if !self.stopping && self.engine.0.stop.is_requested() {
+            self.begin_stopping().await;
+        }
+        if self.running.growing().readers() > 0 {
+            self.lonely = None;
+            return None;
+        }
+        let now = self.engine.0.clock.instant();
+        let since = *self.lonely.get_or_insert(now);
+        let left = now.saturating_duration_since(since) > GRACE && !self.is_worth_finishing();
+        left.then_some(Stop::Abandoned)
+    }
+
+    async fn wait(&mut self) -> Result<Result<Option<Bytes>, BodyError>, Stop> {
+        let growing = self.running.growing().clone();
+        let wait_for_peers = self.from == From::Origin && self.rest_is_worth_moving();
+        loop {
+            tokio::select! {
+                biased;
+                piece = self.pieces.next() => return Ok(piece),
+                () = self.engine.0.stop.requested(), if !self.stopping => self.begin_stopping().await,
+                () = deserted(&growing) => {
+                    if !self.is_worth_finishing() {
+                        return Err(Stop::Abandoned);
+                    }
+                    return Ok(self.pieces.next().await);
+                }
+                () = self.rate.tick(), if self.from == From::Peer => {
+                    if self.rate.is_slow() {
+                        return Err(Stop::Slow);
+                    }
+                }
+                offer = late(&mut self.finding), if wait_for_peers => match offer {
+                    Some(offer) if self.is_better(&offer) => return Err(Stop::Better(offer)),
+                    Some(_) => {}
+                    None => self.finding = None,
+                }
+            }
+        }
+    }
+
+    async fn take(&mut self, bytes: Bytes) -> Option<Stop> {
+        let length = bytes.len() as u64;
+        let after = self.writer.received() + length;
+        if self.total.is_some_and(|total| after > total) {
+            return Some(Stop::Broken("the source sent more than it announced".to_owned()));
+        }
+        if self.from == From::Peer && self.rate.is_slow() {
+            self.pieces.put_back(bytes);
+            return Some(Stop::Slow);
+        }
+        self.rate.received(length);
+        let written = self.writer.write(bytes).await;
+        self.running.tally().received(self.writer.received());
+        if let Some(stop) = self.after_write(written) {
+            return Some(stop);
+        }
+        if self.total.is_none() {
+            self.extend(after).await;
+        }
+        self.checkpoint(after).await
+    }
+
+    fn after_write(&mut self, written: Result<WriteNote, WriteError>) -> Option<Stop> {
+        match written {
+            Ok(WriteNote::Stored) => None,
+            Ok(WriteNote::Spilled(error)) => {
+                self.engine.0.cache.note_trouble(&error);
+                None
+            }
+            Err(WriteError::Disk(error)) => Some(Stop::Disk(error)),
+            Err(WriteError::Deserted) => Some(Stop::Abandoned),
+        }
+    }
+
+    async fn source_ended(&mut self) -> Stop {
+        let settled = self.writer.settle().await;
+        if let Some(stop) = self.after_write(settled) {
+            return stop;
+        }
+        match self.total {
+            Some(total) if self.writer.received() < total => {
+                Stop::Broken("the source ended before the size it announced".to_owned())
+            }
+            Some(_) | None => Stop::Ended,
+        }
+    }
+
+    /// A thing of unknown size needs more room; where there is none, the rest passes through.
+    async fn extend(&mut self, after: u64) {
+        let needed = after.next_multiple_of(STEP);
+        if !self.writer.is_storing() || after + STEP / 2 < self.reservation.bytes() {
+            return;
+        }
+        let (cache, mut reservation) = (self.engine.0.cache.clone(), self.reservation.take());
+        let extended = tokio::task::spawn_blocking(move || {
+            let result = cache.extend(&mut reservation, needed + STEP);
+            (reservation, result)
+        });
+        let Ok((reservation, result)) = extended.await else { return };
+        self.reservation = reservation;
+        if let Err(reason) = result {
+            tracing::debug!(%reason, "a download grew beyond what can be stored: passed through from here");
+            if let Err(error) = self.writer.stop_storing().await {
+                tracing::debug!(%error, "nobody reads it either");
+            }
+        }
+    }
+
+    async fn checkpoint(&mut self, after: u64) -> Option<Stop> {
+        if after < self.next_checkpoint || self.stopping || !self.writer.is_storing() || !self.is_resumable()
+        {
+            return None;
+        }
+        self.next_checkpoint = after + (after / 2).clamp(FIRST_CHECKPOINT, LAST_STEP);
+        let (key, note) = (self.partial_key(), self.note());
+        match self.writer.checkpoint(key, note).await {
+            Ok(()) | Err(WriteError::Deserted) => None,
+            Err(WriteError::Disk(error)) => {
+                // the record could not be written: the transfer itself may still go well
+                tracing::debug!(%error, "failed to note how far a download has come");
+                None
+            }
+        }
+    }
+
+    /// The program stops: what is here is kept for the next run, readers get the rest through memory. Bytes
+    /// that wait for their proof cannot pass through memory: they stay in the file, which nobody will keep.
+    async fn begin_stopping(&mut self) {
+        self.stopping = true;
+        if self.writer.holds() != Hold::Nothing {
+            self.storing = None;
+            return;
+        }
+        match self.writer.part_with_file().await {
+            Ok(Some(ingest)) if self.is_resumable() => self.keep(ingest).await,
+            Ok(_) => {}
+            Err(error) => tracing::debug!(%error, "failed to part with a staging file"),
+        }
+        self.storing = None;
+    }
+
+    fn is_worth_finishing(&self) -> bool {
+        let Some(total) = self.total else { return false };
+        let rest = total.saturating_sub(self.writer.received());
+        rest <= SMALL_REST || (rest <= LARGE_REST && rest <= total / 10)
+    }
+
+    fn rest_is_worth_moving(&self) -> bool {
+        self.finding.is_some()
+            && self.total.is_some_and(|total| total.saturating_sub(self.writer.received()) > WORTH_MOVING)
+    }
+
+    fn is_better(&self, offer: &Offer) -> bool {
+        let config = self.engine.0.config.load();
+        let head = self.running.head();
+        self.shareable
+            && neighbours::witnessed(std::slice::from_ref(offer), &head, self.total, config.witnesses)
+                .is_some()
+    }
+}
+
+/// Completes when nobody has read for a while.
+async fn deserted(growing: &crate::store::Growing) {
+    loop {
+        growing.deserted().await;
+        tokio::time::sleep(GRACE).await;
+        if growing.readers() == 0 {
+            return;
+        }
+    }
+}
+
+async fn late(finding: &mut Option<crate::discovery::Finding>) -> Option<Offer> {
+    match finding {
+        Some(finding) => finding.next().await,
+        None => std::future::pending().await,
+    }
+}

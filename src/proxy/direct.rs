@@ -1,0 +1,145 @@
+//! The URL prefix doors: `/https/host[:port]/path?query`, `/http/…`, and the same behind `/@sha256:<hex>/`.
+//!
+//! For programs that cannot use a proxy, and for https that may then be cached. Answers lead back through the
+//! same door: `Location` is rewritten, and a page is put into a sandbox of its own.
+
+use http::header::{self, HeaderValue};
+use http::{Response, StatusCode};
+
+use super::respond;
+use crate::digest::Digest;
+use crate::http::{Body, Scheme, Target};
+use crate::rest::Problem;
+
+/// The door a request came through.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Direct {
+    /// The digest in the path.
+    pub(super) digest: Option<Digest>,
+}
+
+/// Reads the path of a prefix door; the rest of it stays exactly as it came.
+pub(super) fn parse(path: &str) -> Result<(Target, Direct), Problem> {
+    let (digest, rest) = match path.strip_prefix("/@") {
+        None => (None, path),
+        Some(rest) => {
+            let at = rest.find('/').unwrap_or(rest.len());
+            let (digest, rest) = rest.split_at(at);
+            (Some(digest.parse().map_err(|_ignored| bad_digest())?), rest)
+        }
+    };
+    let (scheme, rest) = if let Some(rest) = rest.strip_prefix("/https/") {
+        (Scheme::Https, rest)
+    } else if let Some(rest) = rest.strip_prefix("/http/") {
+        (Scheme::Http, rest)
+    } else {
+        return Err(no_door());
+    };
+    let at = rest.find(['/', '?']).unwrap_or(rest.len());
+    let (authority, path) = rest.split_at(at);
+    let target = Target::new(scheme, authority, path).map_err(|error| respond::bad_target(&error))?;
+    Ok((target, Direct { digest }))
+}
+
+fn bad_digest() -> Problem {
+    Problem::new(StatusCode::BAD_REQUEST, "bad-digest", "Unreadable digest")
+        .detail("what follows /@ is not `sha256:` and 64 hexadecimal characters")
+        .hint("ask for /@sha256:<hex>/https/host/path")
+}
+
+fn no_door() -> Problem {
+    Problem::new(StatusCode::NOT_FOUND, "no-such-door", "No such door")
+        .detail("this is larder's proxy port; the path names none of its doors")
+        .hint("use this address as an HTTP proxy, or ask for /https/host/path or /http/host/path")
+}
+
+/// Makes an answer lead back through the door.
+pub(super) fn lead_back(response: &mut Response<Body>, _door: &Direct, target: &Target) {
+    for name in [header::LOCATION, header::CONTENT_LOCATION] {
+        let led = response.headers().get(&name).and_then(|value| value.to_str().ok()).and_then(|reference| {
+            let to = target.join(reference).ok()?;
+            let fragment =
+                reference.split_once('#').map_or_else(String::new, |(_, fragment)| format!("#{fragment}"));
+            HeaderValue::try_from(format!(
+                "/{}/{}{}{fragment}",
+                to.scheme().as_str(),
+                to.authority(),
+                to.path()
+            ))
+            .ok()
+        });
+        if let Some(led) = led {
+            response.headers_mut().insert(name, led);
+        }
+    }
+    let is_page =
+        response.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).is_some_and(
+            |kind| {
+                let kind = kind.to_ascii_lowercase();
+                ["text/html", "application/xhtml", "image/svg", "text/xml", "application/xml"]
+                    .iter()
+                    .any(|page| kind.starts_with(page))
+            },
+        );
+    if is_page {
+        response.headers_mut().append(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static("sandbox"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_path_behind_the_prefix_stays_as_it_came() {
+        for (path, url) in [
+            ("/https/h/a%2Fb?x=/y", "https://h/a%2Fb?x=/y"),
+            ("/http/h:81", "http://h:81/"),
+            ("/http/[::1]:81//a/../b", "http://[::1]:81//a/../b"),
+            ("/https/h?x", "https://h/?x"),
+        ] {
+            assert_eq!(parse(path).unwrap().0.url(), url, "{path}");
+        }
+        for wrong in ["/", "/ftp/h/", "/https/", "/https//x", "/https/u@h/", "/@sha256:00/https/h/", "/@"] {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_digest_in_front_is_read() {
+        let digest = Digest::of(b"x");
+        let (target, door) = parse(&format!("/@{digest}/https/h/p")).unwrap();
+        assert_eq!((target.url().as_str(), door.digest), ("https://h/p", Some(digest)));
+    }
+
+    #[test]
+    fn answers_lead_back() {
+        let target = parse("/https/h/a/b").unwrap().0;
+        let door = Direct { digest: None };
+        for (location, led) in [
+            ("https://i/c?d#e", "/https/i/c?d#e"),
+            ("/c", "/https/h/c"),
+            ("c", "/https/h/a/c"),
+            ("http://h:81/", "/http/h:81/"),
+        ] {
+            let mut response =
+                Response::builder().header("location", location).body(crate::http::empty()).unwrap();
+            lead_back(&mut response, &door, &target);
+            assert_eq!(response.headers()["location"], led);
+        }
+        let mut page = Response::builder()
+            .header("content-type", "text/html; charset=utf-8")
+            .body(crate::http::empty())
+            .unwrap();
+        lead_back(&mut page, &door, &target);
+        assert_eq!(page.headers()["content-security-policy"], "sandbox");
+    }
+
+    proptest! {
+        #[test]
+        fn no_path_panics(path: String) {
+            let _unused = parse(&path);
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! From what the engine gives to a response; errors become responses here and only here.
+
+use std::ops::Range;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use http::{Method, Response, StatusCode};
+use http_body::Frame;
+
+use super::stream::Abort;
+use crate::fetch::{CacheStatus, FetchError, Given, Held, Reply};
+use crate::http::{Body, BodyError, TargetError, boxed, empty, hop_by_hop_removed};
+use crate::origin::OriginError;
+use crate::policy::{self, Condition};
+use crate::range::{ContentRange, RangeRequest};
+use crate::rest::Problem;
+
+const CACHE_STATUS: HeaderName = HeaderName::from_static("cache-status");
+const REPR_DIGEST: HeaderName = HeaderName::from_static("repr-digest");
+
+/// Fields that a 304 repeats (RFC 9110 section 15.4.5).
+const IN_304: [&str; 9] = [
+    "cache-control",
+    "content-location",
+    "date",
+    "etag",
+    "expires",
+    "vary",
+    "last-modified",
+    "age",
+    "repr-digest",
+];
+
+/// The response to a request with these fields.
+pub(super) fn response(
+    reply: Reply,
+    method: &Method,
+    request: &HeaderMap,
+    via: &str,
+    abort: &Abort,
+) -> Response<Body> {
+    let mut response = match reply.given {
+        Given::Held(held) => from_held(&held, method, request),
+        Given::Passed(passed) => from_passed(passed),
+    };
+    sign(&mut response, &reply.status, via);
+    let is_bounded = response.headers().contains_key(header::CONTENT_LENGTH);
+    if is_bounded || *method == Method::HEAD {
+        return response;
+    }
+    let abort = abort.clone();
+    response.map(|body| boxed(Unbounded { body, abort }))
+}
+
+/// An error made by Larder.
+pub(super) fn refuse(problem: Problem, via: &str) -> Response<Body> {
+    let mut response = problem.into_response();
+    if response.status() == StatusCode::SERVICE_UNAVAILABLE {
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("5"));
+    }
+    if response.status() == StatusCode::BAD_REQUEST {
+        // what follows a request that could not be read cannot be read either
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
+    sign(&mut response, &CacheStatus::default(), via);
+    response
+}
+
+fn sign(response: &mut Response<Body>, status: &CacheStatus, via: &str) {
+    let headers = response.headers_mut();
+    if let Ok(status) = HeaderValue::try_from(status.to_string()) {
+        headers.append(CACHE_STATUS, status);
+    }
+    if let Ok(via) = HeaderValue::try_from(via) {
+        headers.append(header::VIA, via);
+    }
+}
+
+fn from_passed(passed: Response<Body>) -> Response<Body> {
+    let (mut parts, body) = passed.into_parts();
+    parts.headers = hop_by_hop_removed(&parts.headers);
+    let mut response = Response::new(body);
+    *response.status_mut() = parts.status;
+    *response.headers_mut() = parts.headers;
+    response
+}
+
+fn from_held(held: &Held, method: &Method, request: &HeaderMap) -> Response<Body> {
+    match policy::evaluate(method, request, &held.head) {
+        Condition::NotModified => return not_modified(held),
+        Condition::PreconditionFailed => {
+            let mut response = Response::new(empty());
+            *response.status_mut() = StatusCode::PRECONDITION_FAILED;
+            response.headers_mut().insert(header::CONTENT_LENGTH, HeaderValue::from(0));
+            return response;
+        }
+        Condition::Proceed => {}
+    }
+    if let (Some(size), Some(range)) = (held.size, applicable_range(held, method, request)) {
+        return match range.resolve(size) {
+            Ok(bytes) => partial(held, bytes, size),
+            Err(_) => unsatisfiable(size),
+        };
+    }
+    whole(held, method)
+}
+
+/// The one range asked for, where the thing is a whole 200 and `If-Range` holds.
+fn applicable_range(held: &Held, method: &Method, request: &HeaderMap) -> Option<RangeRequest> {
+    let mut fields = request.get_all(header::RANGE).iter();
+    let field = fields.next().filter(|_| fields.next().is_none())?;
+    let applies = *method == Method::GET
+        && held.head.status == StatusCode::OK.as_u16()
+        && policy::if_range_holds(request, &held.head);
+    RangeRequest::parse(field.to_str().ok()?).filter(|_| applies)
+}
+
+fn fields_of(held: &Held) -> HeaderMap {
+    let mut headers = held.head.headers();
+    headers.remove(header::CONTENT_LENGTH);
+    headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+    if let Some(age) = held.age {
+        headers.insert(header::AGE, HeaderValue::from(age.as_secs().min(1 << 31)));
+    }
+    if let Some(Ok(digest)) = held.digest.map(|digest| HeaderValue::try_from(digest.repr_digest())) {
+        headers.insert(REPR_DIGEST, digest);
+    }
+    headers
+}
+
+fn whole(held: &Held, method: &Method) -> Response<Body> {
+    let mut headers = fields_of(held);
+    if let Some(size) = held.size {
+        headers.insert(header::CONTENT_LENGTH, HeaderValue::from(size));
+    }
+    let body = if *method == Method::HEAD { empty() } else { held.whole() };
+    let mut response = Response::new(body);
+    *response.status_mut() = held.head.status();
+    *response.headers_mut() = headers;
+    response
+}
+
+fn partial(held: &Held, bytes: Range<u64>, size: u64) -> Response<Body> {
+    let mut headers = fields_of(held);
+    if let Ok(range) = HeaderValue::try_from(ContentRange::satisfied(&bytes, size)) {
+        headers.insert(header::CONTENT_RANGE, range);
+    }
+    headers.insert(header::CONTENT_LENGTH, HeaderValue::from(bytes.end - bytes.start));
+    let mut response = Response::new(held.body(bytes));
+    *response.status_mut() = StatusCode::PARTIAL_CONTENT;
+    *response.headers_mut() = headers;
+    response
+}
+
+fn unsatisfiable(size: u64) -> Response<Body> {
+    let mut response = Problem::new(StatusCode::RANGE_NOT_SATISFIABLE, "range", "Range not satisfiable")
+        .detail(format!("the file has {size} bytes"))
+        .into_response();
+    if let Ok(range) = HeaderValue::try_from(ContentRange::unsatisfied(size)) {
+        response.headers_mut().insert(header::CONTENT_RANGE, range);
+    }
+    response
+}
+
+fn not_modified(held: &Held) -> Response<Body> {
+    let mut response = Response::new(empty());
+    *response.status_mut() = StatusCode::NOT_MODIFIED;
+    for (name, value) in &fields_of(held) {
+        if IN_304.contains(&name.as_str()) {
+            response.headers_mut().append(name, value.clone());
+        }
+    }
+    response
+}
+
+/// A target that cannot be fetched.
+pub(super) fn bad_target(error: &TargetError) -> Problem {
+    Problem::new(StatusCode::BAD_REQUEST, "bad-target", "Bad target")
+        .detail(error.to_string())
+        .hint("ask for http://host/path or https://host/path")
+}
+
+/// What a client is told of an error.
+pub(super) fn problem(error: &FetchError) -> Problem {
+    let detail = error.to_string();
+    match error {
+        FetchError::Origin(error) => of_origin(error).detail(detail),
+        FetchError::Source(_) => {
+            Problem::new(StatusCode::BAD_GATEWAY, "no-source", "No source could deliver it")
+                .detail(detail)
+                .hint("try again; if it persists, look at the origin server")
+        }
+        FetchError::Digest => Problem::new(StatusCode::BAD_GATEWAY, "digest-mismatch", "Digest mismatch")
+            .detail(detail)
+            .hint("check the digest with whoever published it"),
+        FetchError::Cut => Problem::new(StatusCode::CONFLICT, "cut", "The partial file is wrong")
+            .detail(detail)
+            .hint("delete the partial file and download it from the start"),
+        FetchError::NotHeld => Problem::new(StatusCode::GATEWAY_TIMEOUT, "not-held", "Not held")
+            .detail(detail)
+            .hint("ask without only-if-cached"),
+        FetchError::Stopping => Problem::new(StatusCode::SERVICE_UNAVAILABLE, "stopping", "Stopping")
+            .detail(detail)
+            .hint("try again in a moment"),
+    }
+}
+
+fn of_origin(error: &OriginError) -> Problem {
+    match error {
+        OriginError::BadTarget(_) => Problem::new(StatusCode::BAD_REQUEST, "bad-target", "Bad target")
+            .hint("ask for http://host/path or https://host/path"),
+        OriginError::Denied { .. } => {
+            Problem::new(StatusCode::FORBIDDEN, "address-denied", "Address not allowed").hint(
+                "clients on other machines reach no private address of this one; see proxy.deny_private",
+            )
+        }
+        OriginError::ConnectTimeout { .. } | OriginError::Stalled { .. } => {
+            Problem::new(StatusCode::GATEWAY_TIMEOUT, "origin-timeout", "The origin did not answer in time")
+                .hint("try again; see origin.connect_timeout and origin.stall_timeout")
+        }
+        OriginError::Dns { .. }
+        | OriginError::Connect { .. }
+        | OriginError::Tls { .. }
+        | OriginError::Protocol { .. }
+        | OriginError::Redirects
+        | OriginError::Setup(_) => {
+            Problem::new(StatusCode::BAD_GATEWAY, "origin-unreachable", "The origin cannot be reached")
+                .hint("check the URL and this machine's network")
+        }
+    }
+}
+
+/// A body without a declared length: where it breaks off, the connection is reset, for a plain close would
+/// look like its end.
+struct Unbounded {
+    body: Body,
+    abort: Abort,
+}
+
+impl http_body::Body for Unbounded {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        let frame = Pin::new(&mut self.body).poll_frame(cx);
+        if matches!(&frame, Poll::Ready(Some(Err(_)))) {
+            self.abort.set();
+        }
+        frame
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> http_body::SizeHint {
+        self.body.size_hint()
+    }
+}

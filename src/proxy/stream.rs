@@ -1,0 +1,111 @@
+//! The client's connection: reset instead of closed where a close would look like a good end, and given up
+//! when the client takes nothing for too long.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::time::Sleep;
+
+/// How long a client may take nothing of what is there for it.
+const IDLE_WRITE: Duration = Duration::from_secs(300);
+
+/// Set when the connection must end with a reset.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Abort(Arc<AtomicBool>);
+
+impl Abort {
+    pub(super) fn set(&self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+
+    fn is_set(&self) -> bool {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+/// A client's connection.
+#[derive(Debug)]
+pub(super) struct ClientStream {
+    stream: TcpStream,
+    abort: Abort,
+    waiting: Option<Pin<Box<Sleep>>>,
+}
+
+impl ClientStream {
+    pub(super) fn new(stream: TcpStream, abort: Abort) -> Self {
+        Self { stream, abort, waiting: None }
+    }
+
+    /// Bounds how long a write that cannot go on waits.
+    fn bound<T>(&mut self, cx: &mut Context<'_>, wrote: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        if wrote.is_ready() {
+            self.waiting = None;
+            return wrote;
+        }
+        let waiting = self.waiting.get_or_insert_with(|| Box::pin(tokio::time::sleep(IDLE_WRITE)));
+        match waiting.as_mut().poll(cx) {
+            Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
+            Poll::Pending => Poll::Pending,
+        }
+    }
+}
+
+use std::future::Future as _;
+
+impl AsyncRead for ClientStream {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for ClientStream {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        let wrote = Pin::new(&mut self.stream).poll_write(cx, buf);
+        self.bound(cx, wrote)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let wrote = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
+        self.bound(cx, wrote)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.abort.is_set() {
+            // a FIN would tell an HTTP/1.0 client that the body is complete
+            return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
+        }
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+impl Drop for ClientStream {
+    fn drop(&mut self) {
+        if self.abort.is_set()
+            && let Err(error) = self.stream.set_zero_linger()
+        {
+            tracing::debug!(%error, "failed to have a connection reset");
+        }
+    }
+}
