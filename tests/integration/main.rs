@@ -17,7 +17,21 @@
 
 mod support;
 
+mod admin;
+mod bans;
+mod cli;
 mod concurrency;
 mod conditional;
+mod config_files;
+mod connect;
+mod discovery;
+mod lan;
+mod liars;
+mod peers;
 mod proxy;
+mod restart;
+mod shutdown;
+mod storage;
+mod systemd_units;
+mod tidy;
 mod truncation;

@@ -8,6 +8,7 @@ pub mod body;
 pub mod chaos;
 pub mod client;
 pub mod daemon;
+pub mod fake_peer;
 pub mod lan;
 pub mod origin;
 pub mod script;

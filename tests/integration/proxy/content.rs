@@ -105,6 +105,7 @@ fn h41_an_http_1_0_client_gets_no_chunks() {
         for _ in ["cold", "held"] {
             let answer = a.ask(&url).http10().field("Connection", connection).send();
             assert!(answer.field("Transfer-Encoding").is_none());
+            assert!(["HTTP/1.0", "HTTP/1.1"].contains(&answer.version.as_str()));
             answer.assert_whole(&script);
         }
     }

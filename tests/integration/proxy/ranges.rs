@@ -15,7 +15,7 @@ fn h01_a_200_to_a_ranged_request_is_the_whole_file() {
     }
     a.get(&url).assert_whole(&script);
     // The same in the middle of a resume: what was there is not written twice.
-    let broken = script.clone().cut_once(MIB);
+    let broken = script.cut_once(MIB);
     let url = origin.serve("/resumed.bin", broken.clone());
     let first = a.get(&url);
     if first.is_success() {

@@ -3,7 +3,7 @@
 //! A claim is a bound socket that is held for the life of the test, so it also holds between the processes
 //! that nextest starts side by side.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, TcpListener};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The port that is bound on an address to claim it; nothing of ours listens there.
@@ -30,11 +30,6 @@ impl OwnAddress {
     /// The address.
     pub fn ip(&self) -> IpAddr {
         self.ip.into()
-    }
-
-    /// The address with a port.
-    pub fn port(&self, port: u16) -> SocketAddr {
-        (self.ip, port).into()
     }
 }
 

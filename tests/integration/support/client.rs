@@ -209,12 +209,6 @@ impl Connection {
         std::mem::take(&mut self.ahead)
     }
 
-    /// Exactly so many bytes, or fewer when the other side closes.
-    pub fn take(&mut self, count: usize) -> Vec<u8> {
-        while self.ahead.len() < count && self.more() {}
-        self.ahead.drain(..count.min(self.ahead.len())).collect()
-    }
-
     fn read(mut self, method: &str, start: Instant) -> io::Result<Reading> {
         let head = self.head()?;
         let left = Left::of(method, &head);
@@ -403,6 +397,15 @@ impl Reading {
 }
 
 impl Answer {
+    /// An answer that was received whole, its connection closed behind it.
+    pub fn of_whole(bytes: &[u8]) -> Self {
+        let end = find(bytes, b"\r\n\r\n").unwrap_or(bytes.len());
+        let Head { version, status, fields } = Head::parse(&String::from_utf8_lossy(&bytes[..end]));
+        let body = bytes.get(end + 4..).unwrap_or_default().to_vec();
+        let took = Duration::ZERO;
+        Self { version, status, fields, body, ending: Ending::Complete, first_byte: took, took }
+    }
+
     /// The first value of a field.
     pub fn field(&self, name: &str) -> Option<&str> {
         self.fields.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())

@@ -48,6 +48,7 @@ pub struct Ran {
 
 impl Larder {
     /// A node to be described further.
+    #[expect(clippy::new_ret_no_self, reason = "a story begins with the node, not with its builder")]
     pub fn new(name: &str) -> LarderBuilder {
         LarderBuilder::new(name)
     }
@@ -168,6 +169,18 @@ impl Larder {
             .unwrap_or_else(|| panic!("no {pointer} in {status}"))
     }
 
+    /// How many transfers are running.
+    pub fn transfers(&self) -> usize {
+        self.status()["transfers"].as_array().unwrap().len()
+    }
+
+    /// The addresses that are banned.
+    pub fn bans(&self) -> Vec<String> {
+        let status = self.status();
+        let bans = status["bans"].as_array().unwrap();
+        bans.iter().map(|ban| ban["address"].as_str().unwrap().to_owned()).collect()
+    }
+
     /// The neighbours' names.
     pub fn peers(&self) -> Vec<String> {
         let status = self.status();
@@ -186,7 +199,15 @@ impl Larder {
     pub fn wait_for_blob(&self, digest: &str) -> PathBuf {
         let path = self.blob_path(digest);
         wait_until(&format!("{digest} in the store of {}", self.name), || path.exists());
+        wait_until("its transfer to be written down", || !self.has_finishing_transfer());
         path
+    }
+
+    /// Whether a transfer has all its bytes but is not yet done with.
+    fn has_finishing_transfer(&self) -> bool {
+        let status = self.status();
+        let finishing = |transfer: &serde_json::Value| transfer["received"] == transfer["size"];
+        status["transfers"].as_array().unwrap().iter().any(finishing)
     }
 
     /// Where the blob with this digest stands, if it is there.

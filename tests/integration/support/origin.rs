@@ -12,8 +12,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use super::GUARD;
 use super::script::Script;
-use super::{GUARD, wait_until};
 pub use wire::Seen;
 use wire::{Certificate, Wire};
 
@@ -59,19 +59,28 @@ impl Origin {
 
     /// On any address; port 0 takes a free one.
     pub fn start_at(address: SocketAddr) -> Self {
-        Self::listen(address, None)
+        Self::listen(address, None, None)
+    }
+
+    /// The same over TLS as somebody else has set it up.
+    pub fn start_with_tls(address: SocketAddr, tls: Arc<rustls::ServerConfig>) -> Self {
+        Self::listen(address, Some(tls), None)
     }
 
     /// The same over TLS, with a self-signed certificate for 127.0.0.1 and localhost.
     pub fn start_tls() -> Self {
-        Self::listen((Ipv4Addr::LOCALHOST, 0).into(), Some(Certificate::make()))
+        let certificate = Certificate::make();
+        Self::listen((Ipv4Addr::LOCALHOST, 0).into(), Some(certificate.server()), Some(certificate))
     }
 
-    fn listen(address: SocketAddr, certificate: Option<Certificate>) -> Self {
+    fn listen(
+        address: SocketAddr,
+        tls: Option<Arc<rustls::ServerConfig>>,
+        certificate: Option<Certificate>,
+    ) -> Self {
         let listener = TcpListener::bind(address).unwrap_or_else(|e| panic!("cannot bind {address}: {e}"));
         let address = listener.local_addr().unwrap();
         let shared = Arc::new(Shared { state: Mutex::default(), changed: Condvar::new() });
-        let tls = certificate.as_ref().map(Certificate::server);
         let accepting = std::thread::spawn({
             let shared = Arc::clone(&shared);
             move || {
@@ -148,18 +157,6 @@ impl Origin {
     /// Connections open now.
     pub fn open_connections(&self) -> usize {
         self.shared.state().connections.len()
-    }
-
-    /// Connections accepted since the start.
-    pub fn accepted_connections(&self) -> usize {
-        self.shared.state().opened
-    }
-
-    /// Waits until `path` has been asked for `count` times.
-    pub fn wait_for_requests(&self, path: &str, count: usize) {
-        wait_until(&format!("{count} requests for {path} at the origin"), || {
-            self.requests(path).len() >= count
-        });
     }
 
     /// Stops listening and breaks every connection, as a machine that goes down.

@@ -1,0 +1,145 @@
+//! What operators see: health, status, numbers that add up, and who may see what.
+
+use crate::support::daemon::unix_get;
+use crate::support::{Ending, Larder, MIB, Origin, Script, Site, wait_until};
+
+#[test]
+fn health_and_readiness_answer_everybody() {
+    let a = Larder::new("a").start();
+    let health = a.admin_ask_without_token("GET", "/healthz").send();
+    assert_eq!((health.status, health.text().trim()), (200, "ok"));
+    assert_eq!(a.admin_ask_without_token("GET", "/readyz").send().status, 200);
+    let metrics = a.admin_ask_without_token("GET", "/metrics").send();
+    assert_eq!(metrics.status, 200);
+    assert!(metrics.text().lines().any(|line| line.starts_with("larder_")), "{}", metrics.text());
+    assert_eq!(a.admin_ask_without_token("GET", "/nothing-here").send().status, 404);
+}
+
+#[test]
+fn status_has_every_member_of_the_contract() {
+    let site = Site::new();
+    let a = Larder::new("a").peers(&site).start();
+    let b = Larder::new("b").peers(&site).start();
+    a.meets(&b);
+    let status = a.status();
+    for pointer in [
+        "/version",
+        "/node",
+        "/name",
+        "/site",
+        "/started_at",
+        "/uptime_seconds",
+        "/health/status",
+        "/health/reasons",
+        "/cache/blobs",
+        "/cache/bytes",
+        "/cache/max_bytes",
+        "/cache/pinned",
+        "/peers/0/node",
+        "/peers/0/name",
+        "/peers/0/address",
+        "/peers/0/last_seen_seconds",
+        "/peers/0/version",
+        "/traffic/requests",
+        "/traffic/bytes_to_clients",
+        "/traffic/bytes_from_cache",
+        "/traffic/bytes_from_peers",
+        "/traffic/bytes_from_origin",
+        "/traffic/bytes_to_peers",
+        "/traffic/bytes_discarded",
+        "/transfers",
+        "/bans",
+    ] {
+        assert!(status.pointer(pointer).is_some(), "{pointer} is missing in {status}");
+    }
+    assert_eq!((status["name"].as_str(), status["site"].as_str()), (Some("a"), Some(site.name())));
+    assert_eq!(status["health"]["status"], "ok");
+    assert_eq!(status["peers"][0]["address"].as_str(), Some(b.peer().to_string().as_str()));
+    assert!(!status.to_string().contains(site.secret()));
+}
+
+#[test]
+fn who_has_no_token_sees_no_names_and_changes_nothing() {
+    let a = Larder::new("a").start();
+    let open = a.admin_ask_without_token("GET", "/status").send();
+    assert_eq!(open.status, 200);
+    let open: serde_json::Value = serde_json::from_slice(&open.body).unwrap();
+    for hidden in ["peers", "transfers", "bans"] {
+        assert!(open.get(hidden).is_none(), "{hidden} shows without a token");
+    }
+    assert!(open.get("traffic").is_some());
+    let wrong = a.admin_ask_without_token("GET", "/status").field("Authorization", "Bearer wrong").send();
+    assert!(wrong.status == 401 || !wrong.text().contains("\"peers\""), "{}", wrong.status);
+    let socket = a.state_dir().join("admin.sock");
+    let by_socket = unix_get(&socket, "/status").unwrap();
+    assert!(by_socket.contains("\"peers\""), "the Unix socket needs no token: {by_socket}");
+    use std::os::unix::fs::PermissionsExt as _;
+    assert_eq!(socket.metadata().unwrap().permissions().mode() & 0o777, 0o660);
+}
+
+#[test]
+fn a_transfer_shows_while_it_runs() {
+    let origin = Origin::start();
+    let a = Larder::new("a").start();
+    let url = origin.serve("/f.bin", Script::new(2 * MIB).hold_at(MIB));
+    let mut reading = a.ask(&url).open();
+    reading.read_to(MIB / 2);
+    wait_until("the transfer to show", || {
+        let status = a.status();
+        let transfer = &status["transfers"][0];
+        transfer["received"] == MIB && transfer["size"] == 2 * MIB && transfer["readers"] == 1
+    });
+    let status = a.status();
+    assert_eq!(status["transfers"][0]["source"], "origin");
+    assert!(status["transfers"][0]["url"].as_str().unwrap().ends_with("/f.bin"));
+    let listed = a.cli(&["transfers"]).assert_code(0).stdout;
+    assert!(listed.contains("/f.bin"), "{listed}");
+    origin.release("/f.bin");
+    reading.rest();
+    wait_until("the transfer to go", || a.transfers() == 0);
+}
+
+#[test]
+fn the_ledger_adds_up() {
+    let site = Site::new();
+    let origin = Origin::start();
+    let (a, b) = (Larder::new("a").peers(&site).start(), Larder::new("b").peers(&site).start());
+    a.meets(&b);
+    let script = Script::new(MIB);
+    let url = origin.serve("/f.bin", script.clone());
+    a.get(&url).assert_whole(&script);
+    a.wait_for_blob(&script.digest());
+    for node in [&b, &a, &b] {
+        node.ask(&url).field("Larder-Digest", &script.digest()).send().assert_whole(&script);
+        node.ask(&url).range("5-99").send().assert_slice(&script, 5, 100);
+    }
+    let held = origin.serve("/held.bin", Script::new(2 * MIB).seed(2).hold_at(MIB));
+    let mut leaver = b.ask(&held).open();
+    leaver.read_to(1000);
+    leaver.abort();
+    origin.release("/held.bin");
+    let cut = Script::new(MIB).seed(3).ranges(crate::support::Ranges::Ignored).cut_always(MIB / 2);
+    assert_eq!(b.get(&origin.serve("/cut.bin", cut)).ending, Ending::Truncated);
+    for node in [&a, &b] {
+        wait_until("no transfer left", || node.transfers() == 0);
+        wait_until("the ledger to add up", || {
+            let status = node.status();
+            let of = |name: &str| status["traffic"][format!("bytes_{name}")].as_u64().unwrap();
+            let came = of("from_cache") + of("from_peers") + of("from_origin");
+            let adds_up = of("to_clients") + of("discarded") == came;
+            if !adds_up {
+                println!("{}", status["traffic"]);
+            }
+            adds_up
+        });
+    }
+    assert_eq!(a.count("/traffic/bytes_from_origin"), MIB);
+}
+
+#[test]
+fn an_admin_port_off_loopback_wants_tls() {
+    let a = Larder::new("a").list("admin.listen", &["192.0.2.1:8097"]).ready_to_start();
+    let checked = a.cli(&["config", "check"]);
+    assert_eq!(checked.code, 78, "{}", checked.said());
+    assert!(checked.said().contains("tls_cert"), "{}", checked.said());
+}

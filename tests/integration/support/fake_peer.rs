@@ -1,0 +1,207 @@
+//! A neighbour that holds the site's secret and means no good: it finds and is found like a real node, and
+//! what it serves is a [`Script`].
+//!
+//! It stands on the library's own rooms for keys, frames and certificates, so it is always a valid member of
+//! the site; only its conduct is false. [`Stranger`] is the other side: a client that knocks at a peer port.
+
+use std::collections::HashMap;
+use std::io::{Read as _, Write as _};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use larder::clock::SystemClock;
+use larder::digest::Digest;
+use larder::discovery::{Config, Discovery, Endpoint, Holding, Holdings, Parts, Wanted};
+use larder::seal::{Bearer, BootId, GrantId, Grants, Sealer, Secret, SiteKeys, Thing};
+use larder::shutdown::Shutdown;
+use larder::telemetry::Health;
+use larder::tls::{Identity, NodeId, peer_client, peer_server, pin_of_certificate};
+use rustls::pki_types::pem::PemObject as _;
+
+use super::address::OwnAddress;
+use super::daemon::{Larder, Site};
+use super::origin::{Origin, Seen};
+use super::script::Script;
+use super::{GUARD, client::Answer};
+
+/// A false neighbour; it says goodbye when it is dropped.
+pub struct FakePeer {
+    served: Origin,
+    claims: Arc<Claims>,
+    shutdown: Shutdown,
+    runtime: Option<tokio::runtime::Runtime>,
+    address: OwnAddress,
+}
+
+/// What it says it holds: digest → size.
+#[derive(Debug, Default)]
+struct Claims(Mutex<HashMap<Digest, u64>>);
+
+impl Holdings for Claims {
+    fn lookup(&self, wanted: &Wanted) -> Option<Holding> {
+        let Wanted::Blob(digest) = wanted else { return None };
+        let size = *self.0.lock().unwrap().get(digest)?;
+        Some(Holding {
+            digest: Some(*digest),
+            size: Some(size),
+            first_hand: true,
+            complete: true,
+            ..Holding::default()
+        })
+    }
+}
+
+impl FakePeer {
+    /// Joins the site on an address of its own.
+    pub fn join(site: &Site) -> Self {
+        let address = OwnAddress::claim();
+        let local = SocketAddr::new(address.ip(), site.port());
+        let identity = Identity::generate().unwrap();
+        let clock = SystemClock::shared();
+        let grants = Grants::new(Arc::clone(&clock));
+        let claims = Arc::new(Claims::default());
+        let config = Config {
+            node_name: "fake".into(),
+            version: "0.0.0".into(),
+            port: site.port(),
+            tcp_port: site.port(),
+            https: true,
+            http: false,
+            endpoints: vec![Endpoint {
+                local,
+                broadcast: Some(SocketAddr::new([127, 255, 255, 255].into(), site.port())),
+                index: 0,
+            }],
+            seeds: Vec::new(),
+            wait_max: Duration::from_millis(250),
+            advertise: None,
+        };
+        let parts = Parts {
+            node: identity.node(),
+            pins: vec![identity.pin()],
+            sealer: Sealer::new(keys(site), BootId::ephemeral().unwrap()).unwrap(),
+            grants,
+            holdings: Arc::clone(&claims),
+            clock,
+            health: Health::new(),
+        };
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let shutdown = Shutdown::new();
+        {
+            let _entered = runtime.enter();
+            let (_handle, service) = Discovery::new(config, parts).unwrap();
+            runtime.spawn(service.run(shutdown.clone()));
+        }
+        let served = Origin::start_with_tls(local, peer_server(&identity).unwrap());
+        Self { served, claims, shutdown, runtime: Some(runtime), address }
+    }
+
+    /// Says that it holds what `truth` is, and behaves like `conduct` when it is asked for it.
+    pub fn offers(&self, truth: &Script, conduct: Script) {
+        self.offers_as(truth, truth.size, conduct);
+    }
+
+    /// The same with a size of its own invention.
+    pub fn offers_as(&self, truth: &Script, size: u64, conduct: Script) {
+        let digest = truth.digest();
+        self.served.serve(&format!("/blob/{digest}"), conduct);
+        self.claims.0.lock().unwrap().insert(digest.parse().unwrap(), size);
+    }
+
+    /// The requests for the bytes of `truth`.
+    pub fn asked_for(&self, truth: &Script) -> Vec<Seen> {
+        self.served.requests(&format!("/blob/{}", truth.digest()))
+    }
+
+    pub fn ip(&self) -> IpAddr {
+        self.address.ip()
+    }
+
+    /// Goes away without a goodbye.
+    pub fn die(&mut self) {
+        self.served.stop();
+    }
+
+    /// Waits until the node knows it.
+    pub fn is_met_by(&self, node: &Larder) {
+        super::wait_until("the node to see the fake", || node.peers().contains(&"fake".to_owned()));
+    }
+}
+
+impl Drop for FakePeer {
+    fn drop(&mut self) {
+        self.shutdown.request();
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_timeout(Duration::from_secs(5));
+        }
+    }
+}
+
+fn keys(site: &Site) -> SiteKeys {
+    let secret = Secret::parse(site.secret().as_bytes()).unwrap();
+    SiteKeys::derive(site.name(), &[secret]).unwrap()
+}
+
+/// Somebody with a certificate of his own who knocks at a node's peer port over TLS.
+pub struct Stranger {
+    identity: Identity,
+    holder: NodeId,
+    to: SocketAddr,
+    from: OwnAddress,
+    tls: Arc<rustls::ClientConfig>,
+}
+
+impl Stranger {
+    /// Knows the node's pin, as everybody on the wire who is told it.
+    pub fn before(node: &Larder) -> Self {
+        let text = std::fs::read(node.state_dir().join("identity.crt")).unwrap();
+        let der =
+            rustls::pki_types::CertificateDer::from_pem_slice(&text).map_or(text.clone(), |der| der.to_vec());
+        let pin = pin_of_certificate(&der).unwrap();
+        let identity = Identity::generate().unwrap();
+        let tls = peer_client(&identity, vec![pin]).unwrap();
+        Self { identity, holder: NodeId::of(&pin), to: node.peer(), from: OwnAddress::claim(), tls }
+    }
+
+    pub fn ip(&self) -> IpAddr {
+        self.from.ip()
+    }
+
+    /// A token as a member of `site` makes it, for a grant that nobody gave.
+    pub fn made_up_bearer(&self, site: &Site, digest: &str, counter: u64) -> String {
+        let bearer = Bearer {
+            grant: GrantId([7; 16]),
+            thing: Thing::Blob(digest.parse().unwrap()),
+            asker: self.identity.node(),
+            holder: self.holder,
+            counter,
+        };
+        keys(site).seal_bearer(&bearer).unwrap()
+    }
+
+    /// One request on a fresh connection; no answer is an error.
+    pub fn ask(&self, method: &str, path: &str, bearer: Option<&str>) -> std::io::Result<Answer> {
+        let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None)?;
+        socket.bind(&SocketAddr::new(self.ip(), 0).into())?;
+        socket.connect_timeout(&self.to.into(), GUARD)?;
+        socket.set_read_timeout(Some(GUARD))?;
+        let mut socket = std::net::TcpStream::from(socket);
+        let name = rustls::pki_types::ServerName::IpAddress(self.to.ip().into());
+        let mut tls =
+            rustls::ClientConnection::new(Arc::clone(&self.tls), name).map_err(std::io::Error::other)?;
+        let mut stream = rustls::Stream::new(&mut tls, &mut socket);
+        let token = bearer.map(|token| format!("Authorization: Bearer {token}\r\n")).unwrap_or_default();
+        let head = format!("{method} {path} HTTP/1.1\r\nHost: x\r\n{token}Connection: close\r\n\r\n");
+        stream.write_all(head.as_bytes())?;
+        let mut bytes = Vec::new();
+        let read = stream.read_to_end(&mut bytes);
+        match (bytes.is_empty(), read) {
+            (true, Err(error)) => Err(error),
+            (true, Ok(_)) => Err(std::io::ErrorKind::UnexpectedEof.into()),
+            // Without its alert the end is judged by the length in the head.
+            (false, _) => Ok(Answer::of_whole(&bytes)),
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! Every file in `systemd/` is read by the tool it is written for.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::support::tools::installed;
+
+fn unit(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("systemd").join(name)
+}
+
+fn text(name: &str) -> String {
+    std::fs::read_to_string(unit(name)).unwrap()
+}
+
+#[test]
+fn the_service_is_shut_in_and_still_has_what_it_needs() {
+    let service = text("larder.service");
+    for needed in [
+        "Type=notify",
+        "User=larder",
+        "StateDirectory=larder",
+        "CacheDirectory=larder",
+        "RuntimeDirectory=larder",
+        "WatchdogSec=",
+        "NoNewPrivileges=",
+        "ProtectSystem=strict",
+        "ExecReload=",
+        "KillMode=",
+    ] {
+        assert!(service.contains(needed), "{needed} is missing");
+    }
+    let families = service.lines().find(|line| line.starts_with("RestrictAddressFamilies=")).unwrap();
+    for family in ["AF_INET", "AF_INET6", "AF_UNIX", "AF_NETLINK"] {
+        assert!(families.contains(family), "{family}: interfaces are listed over netlink");
+    }
+    assert!(
+        service.contains("RestartPreventExitStatus=") && service.contains("78"),
+        "no restart loop on bad settings"
+    );
+    assert!(!service.contains("DynamicUser=yes"), "the operator reads /var/lib/larder");
+}
+
+#[test]
+fn systemd_itself_finds_little_exposure() {
+    if !installed("systemd-analyze") {
+        return;
+    }
+    let mut analyze = Command::new("systemd-analyze");
+    let output = analyze
+        .args(["security", "--offline=true", "--no-pager"])
+        .arg(unit("larder.service"))
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let Some(line) = said.lines().find(|line| line.contains("Overall exposure level")) else {
+        return println!(
+            "skipped: this systemd-analyze judges no files: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+    };
+    println!("{line}");
+    let exposure: f64 = line.split_whitespace().find_map(|word| word.parse().ok()).unwrap();
+    assert!(exposure <= 1.5, "{line}");
+}
+
+#[test]
+fn the_sockets_names_are_the_ones_the_daemon_looks_for() {
+    for entry in std::fs::read_dir(unit("").as_path()).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        let text = std::fs::read_to_string(&path).unwrap();
+        match path.extension().and_then(|end| end.to_str()) {
+            Some("service") => assert!(text.contains("[Service]"), "{name}"),
+            Some("socket") => {
+                let named = text.lines().filter_map(|line| line.strip_prefix("FileDescriptorName="));
+                let named: Vec<_> = named.collect();
+                assert!(
+                    !named.is_empty() && named.iter().all(|fd| ["proxy", "admin"].contains(fd)),
+                    "{name}: {named:?}"
+                );
+            }
+            Some("sysusers") => assert!(text.lines().any(|line| line.starts_with("u larder")), "{name}"),
+            Some("tmpfiles") => {
+                let lines = text.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty());
+                assert!(
+                    lines.clone().count() > 0
+                        && lines.clone().all(|line| line.split_whitespace().count() >= 2)
+                );
+            }
+            _ => panic!("{name}: nothing reads it"),
+        }
+    }
+}
