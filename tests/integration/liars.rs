@@ -10,7 +10,7 @@ fn stage(release: &str) -> (Site, Origin, Larder, FakePeer) {
     let site = Site::new();
     let node = Larder::new("a").peers(&site).set("peers.release", release).start();
     let fake = FakePeer::join(&site);
-    fake.is_met_by(&node);
+    fake.meets(&node);
     (site, Origin::start(), node, fake)
 }
 

@@ -29,6 +29,7 @@ use super::{GUARD, client::Answer};
 pub struct FakePeer {
     served: Origin,
     claims: Arc<Claims>,
+    discovery: Discovery,
     shutdown: Shutdown,
     runtime: Option<tokio::runtime::Runtime>,
     address: OwnAddress,
@@ -89,13 +90,12 @@ impl FakePeer {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let shutdown = Shutdown::new();
-        {
-            let _entered = runtime.enter();
-            let (_handle, service) = Discovery::new(config, parts).unwrap();
-            runtime.spawn(service.run(shutdown.clone()));
-        }
+        let entered = runtime.enter();
+        let (discovery, service) = Discovery::new(config, parts).unwrap();
+        runtime.spawn(service.run(shutdown.clone()));
+        drop(entered);
         let served = Origin::start_with_tls(local, peer_server(&identity).unwrap());
-        Self { served, claims, shutdown, runtime: Some(runtime), address }
+        Self { served, claims, discovery, shutdown, runtime: Some(runtime), address }
     }
 
     /// Says that it holds what `truth` is, and behaves like `conduct` when it is asked for it.
@@ -124,9 +124,10 @@ impl FakePeer {
         self.served.stop();
     }
 
-    /// Waits until the node knows it.
-    pub fn is_met_by(&self, node: &Larder) {
+    /// Waits until the two know each other.
+    pub fn meets(&self, node: &Larder) {
         super::wait_until("the node to see the fake", || node.peers().contains(&"fake".to_owned()));
+        super::wait_until("the fake to see the node", || !self.discovery.peers().is_empty());
     }
 }
 
@@ -204,4 +205,16 @@ impl Stranger {
             (false, _) => Ok(Answer::of_whole(&bytes)),
         }
     }
+}
+
+#[test]
+fn two_fakes_of_one_site_find_each_other() {
+    let site = Site::new();
+    let (a, b) = (FakePeer::join(&site), FakePeer::join(&site));
+    let stranger = FakePeer::join(&site.strangers());
+    super::wait_until("two fakes to meet", || {
+        a.discovery.peers().len() == 1 && b.discovery.peers().len() == 1
+    });
+    assert_eq!(a.discovery.peers()[0].address.ip(), b.ip());
+    assert!(stranger.discovery.peers().is_empty());
 }
