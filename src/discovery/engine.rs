@@ -192,9 +192,11 @@ impl Engine {
         &self.me
     }
 
-    /// Everybody who proved an address and was not forgotten, with the time it was last heard.
+    /// Everybody who serves, proved an address and was not forgotten, with the time it was last heard. A node
+    /// that only asks, for the length of one download, is nobody's source.
     pub fn peers(&self) -> Vec<(Arc<Peer>, Instant)> {
-        self.table.iter().map(|neighbour| (neighbour.view(), neighbour.last_heard)).collect()
+        let seen = self.table.iter().map(|neighbour| (neighbour.view(), neighbour.last_heard));
+        seen.filter(|(peer, _)| peer.serves()).collect()
     }
 
     /// When any neighbour was last heard.

@@ -219,7 +219,7 @@ impl Engine {
 
     fn awaited(&self, now: Instant) -> HashSet<NodeId> {
         let live = self.table.iter().filter(|known| known.is_live(now) && known.is_awaited());
-        live.map(|known| known.sender.node).collect()
+        live.filter(|known| known.view().serves()).map(|known| known.sender.node).collect()
     }
 
     /// Stops the answers of a large site once each want has its holders.

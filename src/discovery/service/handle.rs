@@ -30,8 +30,7 @@ pub struct Discovery {
 }
 
 /// What discovery is built from besides its settings.
-#[derive(Debug)]
-pub struct Parts<H> {
+pub struct Parts {
     /// This node's id.
     pub node: NodeId,
     /// The pins of its keys, the present one first.
@@ -41,7 +40,7 @@ pub struct Parts<H> {
     /// The grants that the peer server admits.
     pub grants: Grants,
     /// What this node has.
-    pub holdings: Arc<H>,
+    pub holdings: Arc<dyn Holdings>,
     /// Time.
     pub clock: SharedClock,
     /// Where troubles are noted.
@@ -76,19 +75,16 @@ pub(super) struct Snapshot {
 
 impl Discovery {
     /// Discovery over UDP: the handle, and the task to run.
-    pub fn new<H: Holdings + 'static>(
-        config: Config,
-        parts: Parts<H>,
-    ) -> Result<(Self, Service<Udp>), StartError> {
+    pub fn new(config: Config, parts: Parts) -> Result<(Self, Service<Udp>), StartError> {
         let transport = Udp::new(config.port);
         Self::over(transport, config, parts)
     }
 
     /// Discovery over any transport.
-    pub fn over<T: Transport, H: Holdings + 'static>(
+    pub fn over<T: Transport>(
         transport: T,
         config: Config,
-        parts: Parts<H>,
+        parts: Parts,
     ) -> Result<(Self, Service<T>), StartError> {
         let mut seed = [0; 32];
         getrandom::fill(&mut seed).map_err(|_no_source| StartError)?;

@@ -122,3 +122,16 @@ async fn a_node_without_broadcast_speaks_from_any_port() {
         }
     }
 }
+
+#[tokio::test]
+async fn d21_ipv6_knows_one_group() {
+    let port = free_port();
+    let local = SocketAddr::from((std::net::Ipv6Addr::LOCALHOST, port));
+    let other = "[ff02::1]:8096".parse().ok();
+    let mut udp = Udp::new(port);
+    udp.set_endpoints(&[Endpoint { local, broadcast: other, index: 1 }], now());
+    let view = udp.view();
+    assert!(view[0].error.is_some(), "a wrong group, or a machine without IPv6: a sentence, no failure");
+    udp.set_endpoints(&[Endpoint { local, broadcast: None, index: 1 }], now());
+    assert_eq!(udp.view()[0].broadcast, None, "no group on loopback");
+}

@@ -6,7 +6,7 @@
 
 use std::future::poll_fn;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV6};
+use std::net::{IpAddr, SocketAddr, SocketAddrV6};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -81,12 +81,12 @@ impl Udp {
         Poll::Pending
     }
 
-    fn line_for(&mut self, to: SocketAddr, link: Option<Link>) -> Option<&mut Line> {
+    fn line_for(&self, to: SocketAddr, link: Option<Link>) -> Option<&Line> {
         let fits = |line: &Line| line.sockets.is_some() && line.endpoint.local.is_ipv4() == to.is_ipv4();
         let place = self.lines.iter().position(|line| Some(line.link) == link && fits(line));
         let place = place.or_else(|| self.lines.iter().position(|line| line.is_near(to) && fits(line)));
         let place = place.or_else(|| self.lines.iter().position(fits))?;
-        self.lines.get_mut(place)
+        self.lines.get(place)
     }
 }
 
@@ -125,11 +125,7 @@ impl Transport for Udp {
 
     fn broadcast(&mut self, frame: &[u8]) {
         for line in &mut self.lines {
-            if let Some(everybody) = line.everybody
-                && let Err(error) = line.send(everybody, frame)
-            {
-                tracing::trace!(%error, "a broadcast did not leave");
-            }
+            line.broadcast(frame);
         }
     }
 
@@ -210,21 +206,29 @@ impl Line {
         self.retry = Some(self.opened + self.pause);
     }
 
-    fn send(&mut self, to: SocketAddr, frame: &[u8]) -> io::Result<()> {
+    fn send(&self, to: SocketAddr, frame: &[u8]) -> io::Result<()> {
         let Some(sockets) = &self.sockets else { return Err(io::ErrorKind::NotConnected.into()) };
-        let result = SockRef::from(&sockets.unicast).send_to(frame, &to.into());
-        match &result {
-            Ok(_) if self.send_fails => {
+        SockRef::from(&sockets.unicast).send_to(frame, &to.into()).map(|_length| ())
+    }
+
+    /// Sends to everybody; says so in the log when that begins or ceases to work.
+    fn broadcast(&mut self, frame: &[u8]) {
+        let Some(everybody) = self.everybody.filter(|_| self.sockets.is_some()) else { return };
+        match self.send(everybody, frame) {
+            Ok(()) if self.send_fails => {
                 self.send_fails = false;
                 tracing::info!("discovery frames leave again");
             }
-            Err(error) if !self.send_fails && error.kind() != io::ErrorKind::WouldBlock => {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                tracing::trace!(%error, "a broadcast did not leave");
+            }
+            Err(error) if !self.send_fails => {
                 self.send_fails = true;
                 tracing::warn!(%error, "discovery frames do not leave");
             }
-            _ => {}
+            Err(_still) => {}
         }
-        result.map(|_length| ())
     }
 
     /// Whether the address is likely to be on this line's network.
@@ -267,13 +271,19 @@ fn open(endpoint: &Endpoint, everybody: Option<SocketAddr>) -> Result<Sockets, B
         (Some(SocketAddr::V4(group)), IpAddr::V4(local)) if group.ip().is_multicast() => {
             Some(udp::multicast_v4(*group.ip(), local, group.port(), KEY)?)
         }
-        (Some(SocketAddr::V4(all)), IpAddr::V4(_)) if *all.ip() != Ipv4Addr::UNSPECIFIED => {
+        (Some(SocketAddr::V4(all)), IpAddr::V4(_)) if !all.ip().is_unspecified() => {
             Some(udp::broadcast(all, KEY)?)
         }
-        (Some(SocketAddr::V6(group)), IpAddr::V6(_)) => {
-            Some(udp::multicast_v6(group.scope_id(), group.port(), KEY)?)
+        (Some(SocketAddr::V6(group)), IpAddr::V6(_)) if *group.ip() == udp::GROUP_V6 => {
+            let interface = if group.scope_id() == 0 { endpoint.index } else { group.scope_id() };
+            Some(udp::multicast_v6(interface, group.port(), KEY)?)
         }
-        _ => None,
+        (Some(address), _) => {
+            let why = "no broadcast address, nor the group ff02::4c44";
+            let source = io::Error::new(io::ErrorKind::InvalidInput, why);
+            return Err(BindError { address, key: "peers.broadcast", source });
+        }
+        (None, _) => None,
     };
     Ok(Sockets { unicast, group })
 }

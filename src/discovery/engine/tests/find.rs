@@ -183,3 +183,22 @@ fn on_a_large_site_a_find_costs_the_same_whatever_its_size() {
     let offers = world.nodes[0].offers.iter().filter(|(of, _)| *of == finding).count();
     assert!((3..=25).contains(&offers), "{offers} of 59 holders answered");
 }
+
+#[test]
+fn a_node_that_only_asks_is_answered_and_nobodys_source() {
+    let mut world = World::with(2);
+    let guest = world.join();
+    let (mut asking, now) = (sender(guest), world.now());
+    asking.tcp_port = 0;
+    world.act(guest, |engine| engine.renamed(asking, now));
+    world.run(Duration::from_secs(1));
+    world.hold(1, blob(1), complete());
+    world.hold(guest, blob(2), complete());
+    world.find(guest, blob(1));
+    world.pump();
+    assert_eq!(world.nodes[guest].offers.len(), 1);
+    let (asked, finding) = (world.now(), world.find(0, blob(2)));
+    world.pump();
+    assert_eq!(world.decided(0, finding, asked), Some(Duration::ZERO));
+    assert!(world.nodes[0].offers.is_empty() && !world.knows(0, guest));
+}
