@@ -22,7 +22,7 @@ impl Lab {
 
     fn open(&self, max: u64) -> Cache {
         let clock: SharedClock = self.clock.clone();
-        let index = Index::open(&self.folder.path().join("state"), &clock, &self.health);
+        let index = Index::open(&self.folder.path().join("state"), clock.clone(), self.health.clone());
         let config = Config {
             dir: self.folder.path().join("cache"),
             max_size: ByteSize(max),
