@@ -1,1 +1,32 @@
-//! The room `admin`.
+//! What operators see and turn: health, status, metrics, the page, and the calls of the command line.
+//!
+//! Counters, health and readiness are open to whoever can reach the port; what names URLs, files or addresses,
+//! and whatever changes something, wants the token or the Unix socket. `Host` and `Origin` are checked against
+//! rebinding and forgery. The room knows no other room's insides: everything it shows and does comes from
+//! [`Sources`] and [`Control`], which whoever builds the daemon fills. It fails with problem documents.
+//!
+//! *Invariant*: what is shown is read from snapshots, never by locking the path of a download.
+
+mod config;
+mod control;
+mod gate;
+mod health;
+mod metrics;
+mod page;
+mod server;
+mod socket;
+mod status;
+#[cfg(test)]
+pub(crate) mod tests;
+mod views;
+
+pub use config::Config;
+pub use control::{Action, ActionError, Control};
+pub use health::Readiness;
+pub use server::{AdminError, Door, Listeners, Server};
+pub use socket::AdminSocket;
+pub use status::Sources;
+pub use views::{
+    About, BanRequest, BanView, BlobView, CacheView, GcRequest, GcView, HealthView, Page, PeerView,
+    ReloadView, ResourceView, StatusView, VerifyView,
+};

@@ -1,0 +1,252 @@
+//! The listeners of the administrator's side and the routes behind them.
+//!
+//! [`Server::run`] serves until it is asked to stop, then gives running answers [`DRAIN`] to end. A caller that
+//! sends its request head slower than [`HEAD_DEADLINE`] is cut; more than [`CONNECTIONS`] at one time wait.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::{DefaultBodyLimit, Extension};
+use axum::middleware::{from_fn, from_fn_with_state};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::{delete, get, post, put};
+use http::StatusCode;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpListener;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
+
+use super::control::{self, Control};
+use super::health::{healthz, readyz};
+use super::page::{self, Page};
+use super::socket::AdminSocket;
+use super::status::{Sources, status};
+use super::{Config, gate, metrics};
+use crate::rest::{Hosts, Problem, Token};
+use crate::shutdown::{Drain, Shutdown};
+
+/// The longest wait for a request head and for a TLS handshake.
+const HEAD_DEADLINE: Duration = Duration::from_secs(10);
+/// What running answers get when the server stops.
+const DRAIN: Duration = Duration::from_secs(5);
+/// Connections at one time.
+const CONNECTIONS: usize = 256;
+/// The largest request body.
+const BODY: usize = 64 * 1024;
+/// The wait after a listener had no descriptor to give.
+const BACK_OFF: Duration = Duration::from_millis(100);
+
+/// The administrator's side, ready to run.
+#[derive(Debug, Clone)]
+pub struct Server(Arc<Shared>);
+
+/// Where a request came in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Door {
+    /// A TCP port, or a socket's caller who is not trusted: the token decides.
+    Port,
+    /// The Unix socket, by somebody the filesystem let in.
+    Socket,
+}
+
+/// Bound listeners.
+#[derive(Debug, Default)]
+pub struct Listeners {
+    /// TCP ports.
+    pub tcp: Vec<TcpListener>,
+    /// The certificate of the ports, where they speak TLS.
+    pub tls: Option<Arc<rustls::ServerConfig>>,
+    /// The Unix socket.
+    pub socket: Option<AdminSocket>,
+}
+
+/// Why the administrator's side ended unasked.
+#[derive(Debug, thiserror::Error)]
+pub enum AdminError {
+    /// A task of ours broke.
+    #[error("the admin listener broke: {0}")]
+    Broken(#[from] tokio::task::JoinError),
+}
+
+/// What every handler sees.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) sources: Sources,
+    pub(super) control: Control,
+    pub(super) token: Token,
+    pub(super) hosts: Hosts,
+    pub(super) page: Page,
+}
+
+impl Server {
+    /// Puts the parts together.
+    pub fn new(config: &Config, token: Token, sources: Sources, control: Control) -> Self {
+        let names = config.hosts.iter().cloned().chain([sources.about.name.clone()]);
+        let hosts = Hosts::new(names);
+        Self(Arc::new(Shared { sources, control, token, hosts, page: Page::new() }))
+    }
+
+    /// All routes, for requests that came in at a door.
+    pub fn router(&self, door: Door) -> Router {
+        Router::new()
+            .route("/", get(front))
+            .route("/healthz", get(healthz))
+            .route("/readyz", get(readyz))
+            .route("/status", get(status))
+            .route("/metrics", get(metrics::metrics))
+            .nest("/api/v1", api())
+            .fallback(nothing_here)
+            .method_not_allowed_fallback(wrong_method)
+            .layer(DefaultBodyLimit::max(BODY))
+            .layer(from_fn_with_state(Arc::clone(&self.0), gate::check))
+            .layer(Extension(door))
+            .with_state(Arc::clone(&self.0))
+    }
+
+    /// Serves until asked to stop.
+    pub async fn run(self, listeners: Listeners, shutdown: Shutdown) -> Result<(), AdminError> {
+        let desk = Desk {
+            shutdown,
+            guests: Drain::new(),
+            permits: Arc::new(Semaphore::new(CONNECTIONS)),
+            port: self.router(Door::Port),
+            socket: self.router(Door::Socket),
+        };
+        let tls = listeners.tls.map(TlsAcceptor::from);
+        let mut loops = JoinSet::new();
+        for listener in listeners.tcp {
+            loops.spawn(desk.clone().serve_port(listener, tls.clone()));
+        }
+        if let Some(socket) = listeners.socket {
+            loops.spawn(desk.clone().serve_socket(socket));
+        }
+        desk.shutdown.requested().await;
+        while let Some(ended) = loops.join_next().await {
+            ended?;
+        }
+        if !desk.guests.wait(DRAIN).await {
+            tracing::debug!(guests = desk.guests.guests(), "admin answers were cut");
+        }
+        Ok(())
+    }
+}
+
+fn api() -> Router<Arc<Shared>> {
+    Router::new()
+        .route("/peers", get(control::peers))
+        .route("/transfers", get(control::transfers))
+        .route("/bans", get(control::bans).post(control::ban))
+        .route("/bans/{address}", delete(control::unban))
+        .route("/reload", post(control::reload))
+        .route("/gc", post(control::gc))
+        .route("/resources", get(control::resources))
+        .route("/blobs", get(control::blobs))
+        .route("/blobs/{digest}", get(control::blob).delete(control::remove))
+        .route("/blobs/{digest}/verify", post(control::verify))
+        .route("/blobs/{digest}/pin", put(control::pin).delete(control::unpin))
+        .fallback(nothing_here)
+        .layer(from_fn(gate::administrators_only))
+}
+
+async fn front(axum::extract::State(shared): axum::extract::State<Arc<Shared>>) -> Response {
+    page::response(&shared.page)
+}
+
+async fn nothing_here() -> Response {
+    let problem = Problem::new(StatusCode::NOT_FOUND, "not-found", "There is no such thing");
+    problem.hint("GET /status, /metrics, /healthz, /readyz or /api/v1/…").into_response().into_response()
+}
+
+async fn wrong_method() -> Response {
+    let problem = Problem::new(StatusCode::METHOD_NOT_ALLOWED, "wrong-method", "Not by this method");
+    problem.into_response().into_response()
+}
+
+/// What the accept loops share.
+#[derive(Clone)]
+struct Desk {
+    shutdown: Shutdown,
+    guests: Drain,
+    permits: Arc<Semaphore>,
+    port: Router,
+    socket: Router,
+}
+
+impl Desk {
+    async fn serve_port(self, listener: TcpListener, tls: Option<TlsAcceptor>) {
+        while let Some((stream, permit)) = self.next(|| listener.accept()).await {
+            let (stream, _) = stream;
+            let (desk, tls) = (self.clone(), tls.clone());
+            self.guests.spawn(async move {
+                match tls {
+                    None => desk.converse(stream, desk.port.clone(), permit).await,
+                    Some(tls) => match tokio::time::timeout(HEAD_DEADLINE, tls.accept(stream)).await {
+                        Ok(Ok(stream)) => desk.converse(stream, desk.port.clone(), permit).await,
+                        Ok(Err(error)) => tracing::debug!(%error, "an admin caller failed to speak TLS"),
+                        Err(_elapsed) => tracing::debug!("an admin caller was too slow to speak TLS"),
+                    },
+                }
+            });
+        }
+    }
+
+    async fn serve_socket(self, socket: AdminSocket) {
+        while let Some(((stream, trusted), permit)) = self.next(|| socket.accept()).await {
+            let desk = self.clone();
+            let router = if trusted { &self.socket } else { &self.port }.clone();
+            self.guests.spawn(async move { desk.converse(stream, router, permit).await });
+        }
+    }
+
+    /// The next caller and its place; none when it is time to stop.
+    async fn next<T, F>(&self, accept: impl Fn() -> F) -> Option<(T, OwnedSemaphorePermit)>
+    where
+        F: Future<Output = io::Result<T>>,
+    {
+        loop {
+            let admitted = async {
+                let permit = Arc::clone(&self.permits).acquire_owned().await.ok()?;
+                Some((accept().await, permit))
+            };
+            let admitted = tokio::select! {
+                () = self.shutdown.requested() => return None,
+                admitted = admitted => admitted?,
+            };
+            match admitted {
+                (Ok(caller), permit) => return Some((caller, permit)),
+                (Err(error), _) => {
+                    tracing::warn!(%error, "an admin caller could not be accepted");
+                    tokio::time::sleep(BACK_OFF).await;
+                }
+            }
+        }
+    }
+
+    async fn converse<S>(&self, stream: S, router: Router, permit: OwnedSemaphorePermit)
+    where
+        S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    {
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(HEAD_DEADLINE)
+            .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+        let mut connection = std::pin::pin!(connection);
+        let ended = tokio::select! {
+            ended = connection.as_mut() => ended,
+            () = self.shutdown.requested() => {
+                connection.as_mut().graceful_shutdown();
+                connection.await
+            }
+        };
+        if let Err(error) = ended {
+            tracing::debug!(%error, "an admin connection broke");
+        }
+        drop(permit);
+    }
+}

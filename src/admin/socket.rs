@@ -1,0 +1,125 @@
+//! The Unix socket: whoever may open it is an administrator, and the filesystem says who may.
+//!
+//! Its mode is 0660. Where a group `larder` exists the socket belongs to it and its members are trusted; else
+//! only root and the daemon's own user are, whatever group the folder gave it. The file goes when the daemon
+//! ends; one left by a dead daemon is replaced, one with a living daemon behind it is an error.
+
+use std::io;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::UnixStream as BlockingStream;
+use std::path::{Path, PathBuf};
+
+use tokio::net::{UnixListener, UnixStream};
+
+/// The group whose members administer the daemon.
+const GROUP: &str = "larder";
+
+/// The bound socket; the file is removed on drop.
+#[derive(Debug)]
+pub struct AdminSocket {
+    listener: UnixListener,
+    path: PathBuf,
+    /// Identifies our file, so that a successor's is left alone.
+    inode: u64,
+    /// Whether the mode alone says who may come in.
+    by_group: bool,
+}
+
+impl AdminSocket {
+    /// Binds the socket; needs a runtime.
+    pub fn bind(path: &Path) -> io::Result<Self> {
+        remove_stale(path)?;
+        let listener = UnixListener::bind(path)?;
+        // Until here the umask kept others from connecting, which needs the right to write.
+        let by_group = give_to_group(path);
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o660))?;
+        Ok(Self { listener, path: path.to_owned(), inode: inode(path).unwrap_or_default(), by_group })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The next caller, and whether it is trusted.
+    pub(super) async fn accept(&self) -> io::Result<(UnixStream, bool)> {
+        let (stream, _) = self.listener.accept().await?;
+        let uid = stream.peer_cred()?.uid();
+        let trusted = self.by_group || uid == 0 || uid == rustix::process::geteuid().as_raw();
+        Ok((stream, trusted))
+    }
+}
+
+impl Drop for AdminSocket {
+    fn drop(&mut self) {
+        if inode(&self.path) != Some(self.inode) {
+            return;
+        }
+        if let Err(error) = std::fs::remove_file(&self.path) {
+            tracing::debug!(%error, "the admin socket could not be removed");
+        }
+    }
+}
+
+fn remove_stale(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::FileTypeExt as _;
+    match std::fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+        Ok(meta) if !meta.file_type().is_socket() => {
+            Err(io::Error::new(io::ErrorKind::AlreadyExists, "there is a file that is no socket"))
+        }
+        Ok(_) => match BlockingStream::connect(path) {
+            Ok(_) => Err(io::Error::new(io::ErrorKind::AddrInUse, "another daemon answers there")),
+            Err(_) => std::fs::remove_file(path),
+        },
+    }
+}
+
+/// Gives the socket to the group, if there is one and we may.
+fn give_to_group(path: &Path) -> bool {
+    let groups = std::fs::read_to_string("/etc/group").unwrap_or_default();
+    let Some(id) = group_id(&groups) else { return false };
+    std::os::unix::fs::chown(path, None, Some(id)).is_ok()
+}
+
+fn group_id(groups: &str) -> Option<u32> {
+    groups.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        (fields.next() == Some(GROUP)).then(|| fields.nth(1)?.parse().ok()).flatten()
+    })
+}
+
+fn inode(path: &Path) -> Option<u64> {
+    use std::os::unix::fs::MetadataExt as _;
+    std::fs::symlink_metadata(path).ok().map(|meta| meta.ino())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn is_closed_to_others_replaces_the_dead_and_goes() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("admin.sock");
+        drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+        let socket = AdminSocket::bind(&path).unwrap();
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o660);
+        let second = AdminSocket::bind(&path).unwrap_err();
+        assert_eq!(second.kind(), io::ErrorKind::AddrInUse);
+        let _client = UnixStream::connect(socket.path()).await.unwrap();
+        assert!(socket.accept().await.unwrap().1, "our own user is trusted");
+        drop(socket);
+        assert!(!path.exists());
+        std::fs::write(&path, "a file").unwrap();
+        assert!(AdminSocket::bind(&path).is_err());
+        assert!(path.exists(), "what is no socket is left alone");
+    }
+
+    #[test]
+    fn finds_the_group() {
+        assert_eq!(group_id("root:x:0:\nlarder:x:990:ann,bob\n"), Some(990));
+        assert_eq!(group_id("larders:x:990:\nbroken"), None);
+    }
+}

@@ -1,0 +1,123 @@
+//! The status document: what this node is, holds and did, with more for administrators.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::{Extension, State};
+use axum::response::{IntoResponse as _, Response};
+use http::header::{ACCEPT, HeaderMap, HeaderValue, VARY};
+use tokio::sync::watch;
+
+use super::gate::Administrator;
+use super::health::Readiness;
+use super::page;
+use super::server::Shared;
+use super::views::{About, BanView, BlobView, CacheView, HealthView, PeerView, ResourceView, StatusView};
+use crate::clock::SharedClock;
+use crate::fetch::{Traffic, TransferView};
+use crate::telemetry::Health;
+
+/// A look at something, from memory and without waiting.
+type Look<T> = Box<dyn Fn() -> T + Send + Sync>;
+
+/// What a URL led to, from memory and without waiting.
+type LookUp = Box<dyn Fn(&str) -> Vec<ResourceView> + Send + Sync>;
+
+/// Where everything shown comes from; filled by whoever builds the daemon.
+pub struct Sources {
+    /// Who this node is.
+    pub about: About,
+    /// What time it is.
+    pub clock: SharedClock,
+    /// Present troubles.
+    pub health: Health,
+    /// Whether the doors can be used.
+    pub readiness: watch::Receiver<Readiness>,
+    /// Which bytes came from where.
+    pub traffic: Look<Traffic>,
+    /// What runs.
+    pub transfers: Look<Vec<TransferView>>,
+    /// What is held, in numbers.
+    pub cache: Look<CacheView>,
+    /// Neighbours.
+    pub peers: Look<Vec<PeerView>>,
+    /// Refused addresses.
+    pub bans: Look<Vec<BanView>>,
+    /// Everything held; called on a thread that may take its time.
+    pub blobs: Look<Vec<BlobView>>,
+    /// What a URL, given whole, led to.
+    pub resources: LookUp,
+}
+
+impl std::fmt::Debug for Sources {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Sources").field("about", &self.about).finish_non_exhaustive()
+    }
+}
+
+impl Sources {
+    /// Since the start, whatever the wall clock did.
+    pub fn uptime(&self) -> Duration {
+        self.clock.instant().saturating_duration_since(self.about.started)
+    }
+
+    fn status(&self, administrator: bool) -> StatusView {
+        let about = &self.about;
+        let for_administrators = administrator.then_some(());
+        StatusView {
+            version: about.version,
+            node: about.node,
+            name: about.name.clone(),
+            site: about.site.clone(),
+            started_at: about.started_at.to_string(),
+            uptime_seconds: self.uptime().as_secs(),
+            health: self.health(administrator),
+            cache: (self.cache)(),
+            peers: for_administrators.map(|()| (self.peers)()),
+            traffic: (self.traffic)(),
+            transfers: for_administrators.map(|()| (self.transfers)()),
+            bans: for_administrators.map(|()| (self.bans)()),
+        }
+    }
+
+    fn health(&self, administrator: bool) -> HealthView {
+        let readiness = *self.readiness.borrow();
+        let troubles = self.health.troubles();
+        let status = match readiness {
+            Readiness::Ready if troubles.is_empty() => "ok",
+            Readiness::Ready => "degraded",
+            Readiness::Starting | Readiness::NoDisk | Readiness::Draining => readiness.word(),
+        };
+        let said = troubles
+            .into_iter()
+            .map(|trouble| if administrator { trouble.reason } else { trouble.code.to_owned() });
+        HealthView { status: status.to_owned(), reasons: said.collect() }
+    }
+}
+
+pub(super) async fn status(
+    State(shared): State<Arc<Shared>>,
+    Extension(Administrator(administrator)): Extension<Administrator>,
+    request: HeaderMap,
+) -> Response {
+    let mut response = if wants_page(&request) {
+        page::response(&shared.page)
+    } else {
+        Json(shared.sources.status(administrator)).into_response()
+    };
+    response.headers_mut().insert(VARY, HeaderValue::from_static("Accept"));
+    response
+}
+
+/// A browser names `text/html` and no JSON; a program that takes anything gets JSON.
+fn wants_page(request: &HeaderMap) -> bool {
+    let named = |kind: &str| {
+        request
+            .get_all(ACCEPT)
+            .iter()
+            .filter_map(|field| field.to_str().ok())
+            .any(|field| field.contains(kind))
+    };
+    named("text/html") && !named("application/json")
+}

@@ -1,0 +1,356 @@
+//! The routes as callers see them, without sockets; the listeners once with.
+
+use std::sync::Mutex;
+
+use axum::body::Body;
+use axum::extract::Request;
+use http::StatusCode;
+use http_body_util::BodyExt as _;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tower_service::Service as _;
+
+use super::*;
+use crate::clock::{ManualClock, Timestamp};
+use crate::digest::Digest;
+use crate::fetch::Traffic;
+use crate::rest::Token;
+use crate::shutdown::Shutdown;
+use crate::telemetry::Health;
+use crate::tls::NodeId;
+use std::sync::Arc;
+
+struct Bench {
+    server: Server,
+    token: String,
+    readiness: watch::Sender<Readiness>,
+    health: Health,
+    done: Arc<Mutex<Vec<String>>>,
+}
+
+fn blob(byte: u8) -> BlobView {
+    BlobView {
+        digest: Digest::of(&[byte]),
+        size: 1,
+        stored_at: "1970-01-01T00:00:00Z".to_owned(),
+        last_used: "1970-01-01T00:00:00Z".to_owned(),
+        hits: 0,
+        pinned: false,
+        first_hand: true,
+        urls: vec![format!("http://example.org/{byte}")],
+    }
+}
+
+fn sources(clock: &Arc<ManualClock>, health: &Health, readiness: watch::Receiver<Readiness>) -> Sources {
+    use crate::clock::Clock as _;
+    Sources {
+        about: About {
+            node: NodeId::from_bytes([7; 16]),
+            name: "box1".to_owned(),
+            site: "lab".to_owned(),
+            version: "0.1.0",
+            started_at: clock.now(),
+            started: clock.instant(),
+        },
+        clock: clock.clone(),
+        health: health.clone(),
+        readiness,
+        traffic: Box::new(|| Traffic { requests: 3, bytes_from_peers: 5, ..Traffic::default() }),
+        transfers: Box::new(Vec::new),
+        cache: Box::new(|| CacheView { blobs: 3, bytes: 9, max_bytes: 100, pinned: 0 }),
+        peers: Box::new(|| {
+            vec![PeerView {
+                node: NodeId::from_bytes([8; 16]),
+                name: "box2".to_owned(),
+                address: "10.0.0.7:8096".to_owned(),
+                last_seen_seconds: 1.5,
+                version: "0.1.0".to_owned(),
+                skipped: None,
+            }]
+        }),
+        bans: Box::new(Vec::new),
+        blobs: Box::new(|| (0..5).map(blob).collect()),
+        resources: Box::new(|_| Vec::new()),
+    }
+}
+
+fn control(done: &Arc<Mutex<Vec<String>>>) -> Control {
+    let note = |what: &'static str| {
+        let done = Arc::clone(done);
+        move |about: String| done.lock().unwrap().push(format!("{what} {about}"))
+    };
+    let (ban, unban, pin, gc) = (note("ban"), note("unban"), note("pin"), note("gc"));
+    let missing =
+        |digest: Digest| std::future::ready(Err(ActionError::NotFound(format!("{digest} is not held"))));
+    Control {
+        ban: Control::action(move |request: BanRequest| {
+            ban(format!("{} {:?}", request.address, request.duration.map(|d| d.to_string())));
+            let view =
+                BanView { address: request.address, reason: "asked".to_owned(), until: "later".to_owned() };
+            std::future::ready(Ok(view))
+        }),
+        unban: Control::action(move |address: std::net::IpAddr| {
+            unban(address.to_string());
+            std::future::ready(Ok(()))
+        }),
+        reload: Control::action(|()| std::future::ready(Ok(ReloadView::default()))),
+        verify: Control::action(|digest| std::future::ready(Ok(VerifyView { digest, sound: true }))),
+        remove: Control::action(missing),
+        pin: Control::action(move |digest: Digest| {
+            pin(digest.to_string());
+            std::future::ready(Ok(()))
+        }),
+        unpin: Control::action(missing),
+        gc: Control::action(move |request: GcRequest| {
+            gc(format!("{:?}", request.to));
+            std::future::ready(Ok(GcView::default()))
+        }),
+    }
+}
+
+fn bench() -> Bench {
+    let folder = tempfile::tempdir().unwrap();
+    bench_with(Token::load_or_create(&folder.path().join("admin.token")).unwrap())
+}
+
+/// A server of a made-up node, for the other end.
+pub(crate) fn server(token: Token) -> Server {
+    bench_with(token).server
+}
+
+fn bench_with(token: Token) -> Bench {
+    let (clock, health, done) = (ManualClock::new(Timestamp(0)), Health::new(), Arc::default());
+    let (readiness, watched) = watch::channel(Readiness::Ready);
+    let sources = sources(&clock, &health, watched);
+    clock.advance(std::time::Duration::from_secs(12));
+    let server = Server::new(&Config::default(), token.clone(), sources, control(&done));
+    Bench { server, token: token.to_field().to_string(), readiness, health, done }
+}
+
+impl Bench {
+    async fn ask(&self, door: Door, request: Request) -> http::Response<Vec<u8>> {
+        let response = self.server.router(door).call(request).await.unwrap();
+        let (parts, body) = response.into_parts();
+        http::Response::from_parts(parts, body.collect().await.unwrap().to_bytes().to_vec())
+    }
+
+    async fn get(&self, path: &str, fields: &[(&str, &str)]) -> http::Response<Vec<u8>> {
+        self.send("GET", path, fields, "").await
+    }
+
+    async fn send(
+        &self,
+        method: &str,
+        path: &str,
+        fields: &[(&str, &str)],
+        body: &'static str,
+    ) -> http::Response<Vec<u8>> {
+        let mut request = http::Request::builder().method(method).uri(path);
+        if !fields.iter().any(|(name, _)| *name == "host") {
+            request = request.header("host", "127.0.0.1:8097");
+        }
+        for (name, value) in fields {
+            request = request.header(*name, *value);
+        }
+        self.ask(Door::Port, request.body(Body::from(body)).unwrap()).await
+    }
+}
+
+fn json_of(response: &http::Response<Vec<u8>>) -> Value {
+    serde_json::from_slice(response.body()).unwrap()
+}
+
+#[tokio::test]
+async fn without_a_token_nothing_names_anybody() {
+    let bench = bench();
+    bench.health.raise("disk-full", "no space in /var/cache/larder");
+    let status = json_of(&bench.get("/status", &[]).await);
+    assert_eq!(status["uptime_seconds"], 12);
+    assert_eq!(status["traffic"]["bytes_from_peers"], 5);
+    assert_eq!(status["health"], json!({"status": "degraded", "reasons": ["disk-full"]}));
+    for member in ["peers", "transfers", "bans"] {
+        assert!(status.get(member).is_none(), "{member}");
+    }
+    for path in ["/api/v1/peers", "/api/v1/blobs", "/api/v1/nothing"] {
+        let refused = bench.get(path, &[]).await;
+        assert_eq!(refused.status(), StatusCode::UNAUTHORIZED, "{path}");
+        assert_eq!(refused.headers()["content-type"], "application/problem+json");
+        assert!(refused.headers().contains_key("www-authenticate"));
+    }
+}
+
+#[tokio::test]
+async fn the_token_opens_all() {
+    let bench = bench();
+    bench.health.raise("disk-full", "no space in /var/cache/larder");
+    let status = json_of(&bench.get("/status", &[("authorization", &bench.token)]).await);
+    assert_eq!(status["health"]["reasons"][0], "no space in /var/cache/larder");
+    assert_eq!(status["peers"][0]["address"], "10.0.0.7:8096");
+    assert_eq!(status["bans"], json!([]));
+    let peers = json_of(&bench.get("/api/v1/peers", &[("authorization", &bench.token)]).await);
+    assert_eq!(peers["items"][0]["name"], "box2");
+    let wrong =
+        bench.get("/api/v1/peers", &[("authorization", "Bearer 00000000000000000000000000000000")]).await;
+    assert_eq!(wrong.status(), StatusCode::UNAUTHORIZED);
+}
+
+#[tokio::test]
+async fn the_socket_needs_no_token_and_no_host() {
+    let bench = bench();
+    let request = http::Request::get("/status").body(Body::empty()).unwrap();
+    let status = json_of(&bench.ask(Door::Socket, request).await);
+    assert_eq!(status["peers"][0]["name"], "box2");
+}
+
+#[tokio::test]
+async fn o14_foreign_hosts_are_refused() {
+    let bench = bench();
+    for host in ["evil.test", "evil.test:8097", "localhost.evil.test"] {
+        let refused = bench.get("/healthz", &[("host", host)]).await;
+        assert_eq!(refused.status(), StatusCode::FORBIDDEN, "{host}");
+        assert_eq!(json_of(&refused)["type"], "urn:larder:problem:host-refused");
+    }
+    for host in ["localhost:8097", "[::1]:8097", "box1", "10.0.0.1:8097"] {
+        assert_eq!(bench.get("/healthz", &[("host", host)]).await.status(), StatusCode::OK, "{host}");
+    }
+    let none = http::Request::get("/healthz").body(Body::empty()).unwrap();
+    assert_eq!(bench.ask(Door::Port, none).await.status(), StatusCode::BAD_REQUEST);
+    let absolute = bench.get("http://evil.test/healthz", &[]).await;
+    assert_eq!(absolute.status(), StatusCode::FORBIDDEN);
+    let two = bench.get("/healthz", &[("host", "localhost"), ("host", "evil.test")]).await;
+    assert_eq!(two.status(), StatusCode::BAD_REQUEST);
+}
+
+#[tokio::test]
+async fn o14_pages_of_other_sites_change_nothing() {
+    let bench = bench();
+    let json = ("content-type", "application/json");
+    let token = ("authorization", bench.token.as_str());
+    let body = r#"{"address":"10.0.0.9","duration":"5m"}"#;
+    for forged in [("origin", "http://evil.test"), ("origin", "null"), ("sec-fetch-site", "cross-site")] {
+        let refused = bench.send("POST", "/api/v1/bans", &[json, token, forged], body).await;
+        assert_eq!(refused.status(), StatusCode::FORBIDDEN, "{forged:?}");
+    }
+    assert!(bench.done.lock().unwrap().is_empty());
+    let own = ("origin", "http://127.0.0.1:8097");
+    let made = bench.send("POST", "/api/v1/bans", &[json, token, own], body).await;
+    assert_eq!(made.status(), StatusCode::CREATED);
+    assert_eq!(*bench.done.lock().unwrap(), ["ban 10.0.0.9 Some(\"5m\")"]);
+}
+
+#[tokio::test]
+async fn actions_answer_with_problems() {
+    let bench = bench();
+    let (json, token) = (("content-type", "application/json"), ("authorization", bench.token.as_str()));
+    let digest = Digest::of(b"x").to_string();
+    for (method, path, body, status) in [
+        ("POST", "/api/v1/bans".to_owned(), r#"{"address":"here"}"#, 400),
+        ("POST", "/api/v1/bans".to_owned(), r#"{"address":"10.0.0.9","for":"5m"}"#, 400),
+        ("DELETE", "/api/v1/bans/10.0.0.9".to_owned(), "", 204),
+        ("DELETE", "/api/v1/bans/here".to_owned(), "", 400),
+        ("DELETE", format!("/api/v1/blobs/{digest}"), "", 404),
+        ("PUT", format!("/api/v1/blobs/{digest}/pin"), "", 204),
+        ("POST", format!("/api/v1/blobs/{digest}/verify"), "", 200),
+        ("POST", "/api/v1/blobs/sha256:12/verify".to_owned(), "", 400),
+        ("POST", "/api/v1/gc".to_owned(), r#"{"to":"1GiB"}"#, 200),
+        ("POST", "/api/v1/reload".to_owned(), "", 200),
+        ("PATCH", "/api/v1/bans".to_owned(), "", 405),
+        ("GET", "/nothing".to_owned(), "", 404),
+    ] {
+        let answer = bench.send(method, &path, &[json, token], body).await;
+        assert_eq!(answer.status().as_u16(), status, "{method} {path} {body}");
+        if status >= 400 {
+            assert_eq!(json_of(&answer)["status"], status, "{method} {path}");
+        }
+    }
+    let huge = "{\"address\":\"10.0.0.9\"".to_owned() + &" ".repeat(70_000) + "}";
+    let request = bench.send("POST", "/api/v1/bans", &[json, token], Box::leak(huge.into_boxed_str())).await;
+    assert_eq!(request.status(), StatusCode::BAD_REQUEST);
+}
+
+#[tokio::test]
+async fn long_lists_come_in_pages() {
+    let bench = bench();
+    let token = ("authorization", bench.token.as_str());
+    let (mut after, mut seen) = (String::new(), Vec::new());
+    loop {
+        let page = json_of(&bench.get(&format!("/api/v1/blobs?limit=2{after}"), &[token]).await);
+        seen.extend(page["items"].as_array().unwrap().iter().map(|blob| blob["digest"].clone()));
+        let Some(next) = page["next"].as_str() else { break };
+        after = format!("&after={next}");
+    }
+    assert_eq!(seen.len(), 5);
+    let one = json_of(&bench.get("/api/v1/blobs?filter=example.org/3", &[token]).await);
+    assert_eq!(one["items"].as_array().unwrap().len(), 1);
+    let digest = Digest::of(&[3]).to_string();
+    assert_eq!(json_of(&bench.get(&format!("/api/v1/blobs/{digest}"), &[token]).await)["size"], 1);
+    assert_eq!(bench.get("/api/v1/blobs?limt=2", &[token]).await.status(), StatusCode::BAD_REQUEST);
+}
+
+#[tokio::test]
+async fn readiness_follows_the_daemon() {
+    let bench = bench();
+    assert_eq!(bench.get("/readyz", &[]).await.status(), StatusCode::OK);
+    for (state, word) in [(Readiness::Draining, "draining"), (Readiness::NoDisk, "no-disk")] {
+        bench.readiness.send(state).unwrap();
+        let answer = bench.get("/readyz", &[]).await;
+        assert_eq!(answer.status(), StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(json_of(&answer)["reason"], word);
+        assert_eq!(bench.get("/healthz", &[]).await.status(), StatusCode::OK);
+    }
+}
+
+#[tokio::test]
+async fn numbers_name_nobody() {
+    let bench = bench();
+    bench.health.raise("disk-full", "no space in /var/cache/larder");
+    let text = String::from_utf8(bench.get("/metrics", &[]).await.into_body()).unwrap();
+    for line in
+        ["larder_requests_total 3", "larder_source_received_bytes_total{source=\"peer\"} 5", "larder_peers 1"]
+    {
+        assert!(text.lines().any(|found| found == line), "{line} not in\n{text}");
+    }
+    assert!(!text.contains("10.0.0.7") && !text.contains("/var/cache"));
+}
+
+#[tokio::test]
+async fn browsers_get_the_page() {
+    let bench = bench();
+    let accept = ("accept", "text/html,application/xhtml+xml,*/*;q=0.8");
+    for path in ["/", "/status"] {
+        let page = bench.get(path, &[accept]).await;
+        assert_eq!(page.headers()["content-type"], "text/html; charset=utf-8");
+        assert!(page.headers()["content-security-policy"].to_str().unwrap().contains("default-src 'none'"));
+        assert_eq!(page.headers()["cache-control"], "no-store");
+    }
+    assert_eq!(
+        bench.get("/status", &[("accept", "*/*")]).await.headers()["content-type"],
+        "application/json"
+    );
+}
+
+#[tokio::test]
+async fn serves_ports_and_socket_until_asked_to_stop() {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let (bench, folder, stop) = (bench(), tempfile::tempdir().unwrap(), Shutdown::new());
+    let tcp = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = tcp.local_addr().unwrap();
+    let path = folder.path().join("admin.sock");
+    let socket = AdminSocket::bind(&path).unwrap();
+    let listeners = Listeners { tcp: vec![tcp], tls: None, socket: Some(socket) };
+    let running = tokio::spawn(bench.server.clone().run(listeners, stop.clone()));
+    let mut port = tokio::net::TcpStream::connect(address).await.unwrap();
+    port.write_all(b"GET /status HTTP/1.0\r\n\r\n").await.unwrap();
+    let mut answer = String::new();
+    port.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.0 200") && !answer.contains("\"peers\""), "{answer}");
+    let mut unix = tokio::net::UnixStream::connect(&path).await.unwrap();
+    unix.write_all(b"GET /status HTTP/1.0\r\n\r\n").await.unwrap();
+    answer.clear();
+    unix.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.contains("\"peers\""), "{answer}");
+    let _idle = tokio::net::TcpStream::connect(address).await.unwrap();
+    stop.request();
+    running.await.unwrap().unwrap();
+    assert!(!path.exists());
+}

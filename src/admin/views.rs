@@ -1,0 +1,215 @@
+//! What the administrator's side shows and takes, as it stands in JSON. Names are part of the outside contract
+//! and change only by adding.
+
+use std::net::IpAddr;
+use std::time::Instant;
+
+use serde::{Deserialize, Serialize};
+
+use crate::clock::Timestamp;
+use crate::digest::Digest;
+use crate::fetch::{Traffic, TransferView};
+use crate::tls::NodeId;
+use crate::unit::{ByteSize, Span};
+
+/// Who this node is; does not change while it runs.
+#[derive(Debug, Clone)]
+pub struct About {
+    /// Its id.
+    pub node: NodeId,
+    /// What it is called.
+    pub name: String,
+    /// Its site.
+    pub site: String,
+    /// The version of the program.
+    pub version: &'static str,
+    /// When it started, by the wall clock.
+    pub started_at: Timestamp,
+    /// When it started, by the monotonic clock.
+    pub started: Instant,
+}
+
+/// The whole status document.
+#[derive(Debug, Clone, Serialize)]
+pub struct StatusView {
+    /// The version of the program.
+    pub version: &'static str,
+    /// This node's id.
+    pub node: NodeId,
+    /// What it is called.
+    pub name: String,
+    /// Its site.
+    pub site: String,
+    /// RFC 3339.
+    pub started_at: String,
+    /// Since then.
+    pub uptime_seconds: u64,
+    /// What is wrong.
+    pub health: HealthView,
+    /// What is held.
+    pub cache: CacheView,
+    /// Neighbours; for administrators.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub peers: Option<Vec<PeerView>>,
+    /// Which bytes came from where.
+    pub traffic: Traffic,
+    /// What runs; for administrators.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub transfers: Option<Vec<TransferView>>,
+    /// Who is refused; for administrators.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bans: Option<Vec<BanView>>,
+}
+
+/// Present troubles.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HealthView {
+    /// `ok`, `degraded`, or the reason why the node is not ready.
+    pub status: String,
+    /// Sentences for administrators, codes for everybody else.
+    pub reasons: Vec<String>,
+}
+
+/// What is held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct CacheView {
+    /// How many blobs.
+    pub blobs: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// The most bytes kept.
+    pub max_bytes: u64,
+    /// How many are pinned.
+    pub pinned: u64,
+}
+
+/// A neighbour.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PeerView {
+    /// Its id.
+    pub node: NodeId,
+    /// What it is called.
+    pub name: String,
+    /// Where its blobs are.
+    pub address: String,
+    /// Since it was heard.
+    pub last_seen_seconds: f64,
+    /// The version of its program.
+    pub version: String,
+    /// Why it is not asked, where it is not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skipped: Option<String>,
+}
+
+/// A refused address.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BanView {
+    /// The address.
+    pub address: IpAddr,
+    /// What it did.
+    pub reason: String,
+    /// When the ban ends, RFC 3339.
+    pub until: String,
+}
+
+/// Asks to refuse an address.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BanRequest {
+    /// The address.
+    pub address: IpAddr,
+    /// For how long; the configured duration if not said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration: Option<Span>,
+}
+
+/// A blob.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BlobView {
+    /// Its address.
+    pub digest: Digest,
+    /// Its bytes.
+    pub size: u64,
+    /// When it was stored, RFC 3339.
+    pub stored_at: String,
+    /// When it was last used, RFC 3339.
+    pub last_used: String,
+    /// How often it was used.
+    pub hits: u64,
+    /// Whether it is kept from eviction.
+    pub pinned: bool,
+    /// Whether it came from the origin itself.
+    pub first_hand: bool,
+    /// URLs that led to it, secrets left out.
+    pub urls: Vec<String>,
+}
+
+/// What a URL led to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ResourceView {
+    /// The URL, secrets left out.
+    pub url: String,
+    /// The status stored.
+    pub status: u16,
+    /// The blob; none for an answer without a body.
+    pub digest: Option<Digest>,
+    /// Its bytes.
+    pub size: u64,
+    /// When the origin answered, RFC 3339.
+    pub answered_at: String,
+    /// Whether neighbours may have it.
+    pub shareable: bool,
+}
+
+/// Asks to make room.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct GcRequest {
+    /// Down to this size; the configured limits if not said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to: Option<ByteSize>,
+}
+
+/// What making room did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct GcView {
+    /// Blobs that went.
+    pub removed: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// What reading a blob again showed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VerifyView {
+    /// The blob.
+    pub digest: Digest,
+    /// Whether its bytes are those of its digest.
+    pub sound: bool,
+}
+
+/// What a reload did.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ReloadView {
+    /// Keys that hold from now on.
+    pub applied: Vec<String>,
+    /// Keys that changed but need a restart.
+    pub need_restart: Vec<String>,
+}
+
+/// A part of a long list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Page<T> {
+    /// The things.
+    pub items: Vec<T>,
+    /// Where the next part begins: give it as `after`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
+}
+
+impl<T> Page<T> {
+    /// A list that fits.
+    pub fn whole(items: Vec<T>) -> Self {
+        Self { items, next: None }
+    }
+}
