@@ -1,0 +1,265 @@
+//! What can only be judged by several values together, and what a value means for this build.
+//!
+//! A clash stops the start; a warning is for what is allowed but probably not meant. [`check_files`] also looks
+//! at the files the configuration names; it is for `config check` and `doctor`, the daemon finds out by opening.
+
+use std::net::{IpAddr, SocketAddr};
+
+use super::Config;
+use super::complaint::Complaint;
+use super::load::Sources;
+use crate::fetch::{Release, Trust};
+use crate::peer::Tls;
+use crate::telemetry::check_level;
+
+/// What stops the start, and what is worth a warning.
+pub(super) fn check(config: &Config, sources: &Sources) -> (Vec<Complaint>, Vec<Complaint>) {
+    let mut judge = Judge { clashes: Vec::new(), warnings: Vec::new() };
+    judge.general(config);
+    judge.space(config);
+    judge.doors(config);
+    judge.admin(config);
+    judge.peers(config);
+    judge.origin(config);
+    judge.bans(config);
+    judge.ports(config);
+    let placed = |mut complaint: Complaint| {
+        complaint.place = complaint.place.or_else(|| sources.place(&complaint.key));
+        complaint
+    };
+    (judge.clashes.into_iter().map(placed).collect(), judge.warnings.into_iter().map(placed).collect())
+}
+
+/// Whether the files the configuration names can be read by whoever runs this.
+pub fn check_files(config: &Config) -> Vec<Complaint> {
+    let named = [
+        ("origin.ca_file", &config.origin.ca_file),
+        ("admin.tls_cert", &config.admin.tls_cert),
+        ("admin.tls_key", &config.admin.tls_key),
+    ];
+    let unreadable =
+        named.into_iter().filter(|(_, path)| !path.as_os_str().is_empty()).filter_map(|(key, path)| {
+            let error = std::fs::File::open(path).err()?;
+            Some(Complaint::about(key, format!("cannot read {}: {error}", path.display())))
+        });
+    unreadable.collect()
+}
+
+struct Judge {
+    clashes: Vec<Complaint>,
+    warnings: Vec<Complaint>,
+}
+
+impl Judge {
+    fn refuse(&mut self, wrong: bool, key: &str, what: &str, hint: &str) {
+        if wrong {
+            self.clashes.push(Complaint::about(key, what).hint(hint));
+        }
+    }
+
+    fn warn(&mut self, doubtful: bool, key: &str, what: &str, hint: &str) {
+        if doubtful {
+            self.warnings.push(Complaint::about(key, what).hint(hint));
+        }
+    }
+
+    fn general(&mut self, config: &Config) {
+        self.refuse(config.site.trim().is_empty(), "site", "it must not be empty", "");
+        self.refuse(
+            !config.index.catalogue.is_empty(),
+            "index.catalogue",
+            "this build has no shared catalogue",
+            "leave it empty; the embedded index needs no setting",
+        );
+        if let Err(error) = check_level(&config.log.level) {
+            self.refuse(true, "log.level", &error.to_string(), "");
+        }
+    }
+
+    fn space(&mut self, config: &Config) {
+        let cache = &config.cache;
+        let hint = "cache.read_only = true keeps what is there and stores nothing new";
+        self.refuse(cache.max_size.bytes() == 0, "cache.max_size", "0 leaves no room for anything", hint);
+        self.warn(
+            cache.max_object > cache.max_size,
+            "cache.max_object",
+            "it is larger than cache.max_size, which is the limit then",
+            "",
+        );
+        self.refuse(cache.max_age.0.is_zero(), "cache.max_age", "0 would throw everything away", "");
+    }
+
+    fn doors(&mut self, config: &Config) {
+        let proxy = &config.proxy;
+        let beyond = proxy.listen.iter().any(|address| !address.ip().is_loopback());
+        let only_here = proxy.allow.iter().all(|net| net.addr().is_loopback());
+        self.warn(
+            beyond && only_here,
+            "proxy.allow",
+            "the doors listen to other machines, but only this one may use them",
+            "add your network, such as \"10.0.0.0/8\"",
+        );
+        self.warn(
+            beyond && proxy.allow.iter().any(|net| net.prefix_len() == 0),
+            "proxy.allow",
+            "the whole world may use this proxy",
+            "name your own networks",
+        );
+    }
+
+    fn admin(&mut self, config: &Config) {
+        let admin = &config.admin;
+        let (cert, key) = (!admin.tls_cert.as_os_str().is_empty(), !admin.tls_key.as_os_str().is_empty());
+        let both = "admin.tls_cert and admin.tls_key go together";
+        self.refuse(cert && !key, "admin.tls_key", "a certificate without its key", both);
+        self.refuse(key && !cert, "admin.tls_cert", "a key without its certificate", both);
+        let beyond = admin.listen.iter().find(|address| !address.ip().is_loopback());
+        if let (Some(address), false) = (beyond, cert) {
+            let what = format!(
+                "{address} can be reached from other machines, and the token would cross the network in clear"
+            );
+            self.refuse(
+                true,
+                "admin.listen",
+                &what,
+                "set admin.tls_cert and admin.tls_key, or listen on 127.0.0.1",
+            );
+        }
+    }
+
+    fn peers(&mut self, config: &Config) {
+        let peers = &config.peers;
+        self.refuse(
+            peers.witnesses == 0,
+            "peers.witnesses",
+            "at least one witness is needed",
+            "trust = \"digest\" takes nobody's word",
+        );
+        self.refuse(
+            peers.max_uploads == 0,
+            "peers.max_uploads",
+            "at least one is needed",
+            "peers.enabled = false serves nobody",
+        );
+        self.refuse(
+            peers.tls == Tls::Off && peers.release == Release::Stream,
+            "peers.release",
+            "bytes that came without TLS go out only when proven",
+            "take \"proven\" or \"auto\", or tls = \"pinned\"",
+        );
+        self.warn(
+            peers.trust == Trust::Digest && peers.witnesses > 1,
+            "peers.witnesses",
+            "it has no effect with trust = \"digest\"",
+            "",
+        );
+        self.warn(
+            peers.wait_max.0 > std::time::Duration::from_secs(5),
+            "peers.wait_max",
+            "clients may wait this long for neighbours that do not answer",
+            "250ms is plenty on a LAN",
+        );
+        self.warn(
+            peers.port == 0,
+            "peers.port",
+            "neighbours cannot find a port that changes",
+            "leave it at 8096",
+        );
+    }
+
+    fn origin(&mut self, config: &Config) {
+        let origin = &config.origin;
+        let zero = "0 would never let a download through";
+        self.refuse(origin.connect_timeout.0.is_zero(), "origin.connect_timeout", zero, "");
+        self.refuse(origin.stall_timeout.0.is_zero(), "origin.stall_timeout", zero, "");
+        self.refuse(origin.connections_per_host == 0, "origin.connections_per_host", zero, "");
+        let Some(authority) = proxy_authority(&origin.proxy.to_string()) else { return };
+        let own = config.proxy.listen.iter().any(|listener| names(&authority, *listener));
+        self.refuse(
+            own,
+            "origin.proxy",
+            "it names this node's own proxy port",
+            "name the proxy beyond, or leave it empty",
+        );
+    }
+
+    fn bans(&mut self, config: &Config) {
+        let bans = &config.bans;
+        self.refuse(
+            bans.strikes == 0,
+            "bans.strikes",
+            "0 would ban everybody",
+            "bans.enabled = false bans nobody",
+        );
+        self.refuse(bans.window.0.is_zero(), "bans.window", "offences need a time to fall in", "");
+        self.refuse(
+            bans.duration.0.is_zero(),
+            "bans.duration",
+            "a ban needs a time to last",
+            "bans.enabled = false bans nobody",
+        );
+        self.refuse(
+            bans.duration > bans.max_duration,
+            "bans.max_duration",
+            "it is shorter than bans.duration",
+            "",
+        );
+    }
+
+    /// All TCP listeners, two of which must not meet.
+    fn ports(&mut self, config: &Config) {
+        let peers: Vec<SocketAddr> = config
+            .peers
+            .listen
+            .iter()
+            .map(|at| at.with_port(config.peers.port))
+            .filter(|_| config.peers.enabled)
+            .collect();
+        let mut taken: Vec<(&str, SocketAddr)> = Vec::new();
+        let all = [
+            ("proxy.listen", &config.proxy.listen),
+            ("admin.listen", &config.admin.listen),
+            ("peers.listen", &peers),
+        ];
+        for (key, address) in
+            all.into_iter().flat_map(|(key, list)| list.iter().map(move |address| (key, *address)))
+        {
+            if let Some((other, _)) = taken.iter().find(|(_, other)| meet(*other, address)) {
+                let what = format!("{address} is taken by {other} already");
+                self.refuse(true, key, &what, "give each its own port");
+            }
+            taken.push((key, address));
+        }
+        let everywhere = config.peers.enabled && config.peers.listen.is_empty();
+        let beyond = |(_, address): &&(&str, SocketAddr)| {
+            address.port() == config.peers.port && !address.ip().is_loopback()
+        };
+        if let Some((key, address)) = taken.iter().find(beyond).filter(|_| everywhere) {
+            let what = format!("{address} is the peer port of every interface");
+            self.refuse(true, key, &what, "change it or peers.port");
+        }
+    }
+}
+
+/// Whether two listeners cannot both be opened.
+fn meet(one: SocketAddr, other: SocketAddr) -> bool {
+    let same = one.ip() == other.ip()
+        || (one.is_ipv4() == other.is_ipv4() && (one.ip().is_unspecified() || other.ip().is_unspecified()));
+    one.port() != 0 && one.port() == other.port() && same
+}
+
+/// Where a parent proxy is; none if there is none.
+fn proxy_authority(url: &str) -> Option<http::uri::Authority> {
+    url.parse::<http::Uri>().ok()?.into_parts().authority
+}
+
+/// Whether an authority reaches a listener of this machine.
+fn names(authority: &http::uri::Authority, listener: SocketAddr) -> bool {
+    let host = authority.host().trim_start_matches('[').trim_end_matches(']');
+    let local = host.eq_ignore_ascii_case("localhost");
+    let same = host.parse::<IpAddr>().is_ok_and(|address| {
+        address == listener.ip() || (listener.ip().is_unspecified() && address.is_loopback())
+    });
+    let here = same || (local && (listener.ip().is_loopback() || listener.ip().is_unspecified()));
+    here && authority.port_u16().unwrap_or(80) == listener.port()
+}

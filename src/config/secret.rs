@@ -1,0 +1,113 @@
+//! The site's secrets: from `secret_file`, `$LARDER_SECRET` or systemd's credential `larder.secret`, in that
+//! order; never from an argument.
+//!
+//! No secret at all is allowed: the node then works alone. A secret that cannot be read or is too weak is a
+//! complaint; a file that everybody can read is a warning. No secret is ever printed.
+
+use std::path::Path;
+
+use zeroize::Zeroizing;
+
+use super::complaint::{Complaint, Complaints, Place};
+use super::{Config, Environment};
+use crate::seal::Secret;
+
+/// The secrets of a site.
+#[derive(Debug, Default)]
+pub struct Secrets {
+    /// The one that sends, then those understood as well; none: the node works alone.
+    pub secrets: Vec<Secret>,
+    /// Where the one that sends came from.
+    pub from: String,
+    /// What is allowed but dangerous.
+    pub warnings: Vec<Complaint>,
+}
+
+/// Reads all secrets there are. Blocking.
+pub fn load_secrets(config: &Config, environment: &Environment) -> Result<Secrets, Complaints> {
+    let mut found = Secrets::default();
+    let mut complaints = Vec::new();
+    let sending = sending(config, environment, &mut found.warnings);
+    for read in sending.into_iter().chain(config.accept_secret_files.iter().map(|path| {
+        let key = "accept_secret_files";
+        (path.display().to_string(), file(key, path))
+    })) {
+        let (from, secret) = read;
+        match secret {
+            Ok((secret, warning)) => {
+                if found.secrets.is_empty() {
+                    found.from = from;
+                }
+                found.secrets.push(secret);
+                found.warnings.extend(warning);
+            }
+            Err(complaint) => complaints.push(complaint),
+        }
+    }
+    if complaints.is_empty()
+        && found.secrets.len() == config.accept_secret_files.len()
+        && !found.secrets.is_empty()
+    {
+        let what = "there are secrets to accept, but none to send with";
+        complaints.push(Complaint::about("accept_secret_files", what).hint("set secret_file"));
+    }
+    if complaints.is_empty() { Ok(found) } else { Err(Complaints(complaints)) }
+}
+
+type Read = Result<(Secret, Option<Complaint>), Complaint>;
+
+fn sending(
+    config: &Config,
+    environment: &Environment,
+    warnings: &mut Vec<Complaint>,
+) -> Option<(String, Read)> {
+    let variable = environment.get("LARDER_SECRET");
+    if !config.secret_file.as_os_str().is_empty() {
+        if variable.is_some() {
+            let what = "$LARDER_SECRET is set too and is ignored";
+            warnings.push(Complaint::about("secret_file", what));
+        }
+        let path = &config.secret_file;
+        return Some((path.display().to_string(), file("secret_file", path)));
+    }
+    if let Some(text) = variable {
+        let place = Place::Variable("LARDER_SECRET".to_owned());
+        return Some((place.to_string(), parse("", text.as_bytes(), place).map(|secret| (secret, None))));
+    }
+    let credential = Path::new(environment.get("CREDENTIALS_DIRECTORY")?).join("larder.secret");
+    // Systemd closes its credentials to others by itself, and shows them with modes of its own.
+    let there = credential.exists();
+    there.then(|| (credential.display().to_string(), file("", &credential).map(|(secret, _)| (secret, None))))
+}
+
+fn file(key: &str, path: &Path) -> Read {
+    let place = Place::Whole(path.to_owned());
+    let bytes = std::fs::read(path).map(Zeroizing::new).map_err(|error| {
+        let hint = if error.kind() == std::io::ErrorKind::NotFound {
+            "make one with `larder secret new -o FILE`"
+        } else {
+            "the daemon's user must be able to read it"
+        };
+        Complaint::about(key, format!("cannot read the secret: {error}")).at(place.clone()).hint(hint)
+    })?;
+    let warning = open_to_all(path).then(|| {
+        let what = "everybody on this machine can read the secret";
+        Complaint::about(key, what).at(place.clone()).hint(format!("chmod o-rwx {}", path.display()))
+    });
+    Ok((parse(key, &bytes, place)?, warning))
+}
+
+fn parse(key: &str, text: &[u8], place: Place) -> Result<Secret, Complaint> {
+    Secret::parse(text).map_err(|error| Complaint::about(key, error.to_string()).at(place))
+}
+
+#[cfg(unix)]
+fn open_to_all(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    std::fs::metadata(path).is_ok_and(|meta| meta.permissions().mode() & 0o007 != 0)
+}
+
+#[cfg(not(unix))]
+fn open_to_all(_path: &Path) -> bool {
+    false
+}
