@@ -1,1 +1,75 @@
-//! The room `cli`.
+//! The command line: one file per command, which alone print.
+//!
+//! [`main`] reads the arguments, runs the command and turns its verdict into an exit status and, on standard
+//! error, `larder: what failed: why` and `hint: what to do`. Tables and JSON go to standard output. A reader
+//! that closes the pipe early is no error.
+
+mod admin_client;
+mod answers;
+mod args;
+mod bans;
+mod cache;
+mod completions;
+mod config;
+mod demo;
+mod doctor;
+mod failure;
+mod get;
+mod man;
+mod output;
+mod peers;
+mod run;
+mod secret;
+mod status;
+mod table;
+#[cfg(test)]
+mod tests;
+mod transfers;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+pub(crate) use args::{ConfigFile, DemoArgs, GetArgs, RunArgs};
+pub(crate) use failure::{Exit, Failure};
+pub(crate) use output::Output;
+
+use args::{Cli, Command};
+
+/// Runs the program with these arguments, the first being its own name.
+pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let cli = match Cli::try_parse_from(arguments) {
+        Ok(cli) => cli,
+        Err(usage) => return output::usage(&usage),
+    };
+    match dispatch(cli) {
+        Ok(exit) => exit.into(),
+        Err(failure) => output::report(&failure),
+    }
+}
+
+fn dispatch(cli: Cli) -> Result<Exit, Failure> {
+    let node = cli.config;
+    match cli.command {
+        Command::Run(RunArgs { .. }) => run::run(RunArgs { node }),
+        Command::Get(args) => get::run(GetArgs { node, ..args }),
+        Command::Demo(args) => demo::run(DemoArgs { node, ..args }),
+        Command::Status(args) => status::run(&node, &args),
+        Command::Peers(args) => peers::run(&node, &args),
+        Command::Transfers(args) => transfers::run(&node, &args),
+        Command::Bans(args) => bans::run(&node, &args),
+        Command::Ls(args) => cache::ls(&node, &args),
+        Command::Info(args) => cache::info(&node, &args),
+        Command::Pin(args) => cache::pin(&node, &args),
+        Command::Unpin(args) => cache::unpin(&node, &args),
+        Command::Rm(args) => cache::rm(&node, &args),
+        Command::Verify(args) => cache::verify(&node, &args),
+        Command::Gc(args) => cache::gc(&node, &args),
+        Command::Config(args) => config::run(&node, &args),
+        Command::Secret(args) => secret::run(&node, &args),
+        Command::Doctor(args) => doctor::run(&node, &args),
+        Command::Completions(args) => completions::run(&args),
+        Command::Man(args) => man::run(&args),
+    }
+}

@@ -1,3 +1,7 @@
 //! The `larder` program: everything is in the library's `cli` room.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    larder::cli::main(std::env::args_os())
+}

@@ -1,0 +1,44 @@
+//! What the daemon's answers hold, as far as the commands read them. Members a newer daemon adds are skipped.
+
+use serde::Deserialize;
+
+use crate::admin::{BanView, CacheView, HealthView, PeerView};
+use crate::fetch::Traffic;
+
+/// The status document.
+#[derive(Debug, Deserialize)]
+pub(super) struct Status {
+    pub(super) version: String,
+    pub(super) node: String,
+    pub(super) name: String,
+    pub(super) site: String,
+    pub(super) uptime_seconds: u64,
+    pub(super) health: HealthView,
+    pub(super) cache: CacheView,
+    pub(super) traffic: Traffic,
+    #[serde(default)]
+    pub(super) peers: Vec<PeerView>,
+    #[serde(default)]
+    pub(super) transfers: Vec<Transfer>,
+    #[serde(default)]
+    pub(super) bans: Vec<BanView>,
+}
+
+/// A running transfer.
+#[derive(Debug, Deserialize)]
+pub(super) struct Transfer {
+    pub(super) url: String,
+    pub(super) source: String,
+    pub(super) received: u64,
+    pub(super) size: Option<u64>,
+    pub(super) readers: u64,
+}
+
+/// A problem document.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct ProblemText {
+    pub(super) title: String,
+    pub(super) detail: String,
+    pub(super) hint: String,
+}

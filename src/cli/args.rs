@@ -1,0 +1,257 @@
+//! The arguments of every command.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::digest::Stated;
+use crate::unit::{ByteSize, Rate, Span};
+
+/// Peer-to-peer caching download daemon: a download comes once from the origin, then from the neighbour.
+#[derive(Debug, Parser)]
+#[command(
+    name = "larder",
+    version,
+    max_term_width = 100,
+    propagate_version = true,
+    disable_help_subcommand = true
+)]
+pub(crate) struct Cli {
+    /// The configuration, and so the node that is meant
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(super) config: Option<PathBuf>,
+    #[command(subcommand)]
+    pub(super) command: Command,
+}
+
+/// The file named by `--config`, if one is.
+pub(crate) type ConfigFile = Option<PathBuf>;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run the daemon in the foreground
+    Run(RunArgs),
+    /// Download, verify, resume
+    Get(GetArgs),
+    /// Show what the daemon is, holds and did
+    Status(JsonArgs),
+    /// List the neighbours
+    Peers(JsonArgs),
+    /// List running transfers
+    Transfers(JsonArgs),
+    /// List, add and lift bans
+    Bans(BansArgs),
+    /// List what is held
+    Ls(LsArgs),
+    /// Show what is known about a blob or URL
+    Info(ThingArgs),
+    /// Keep a blob from eviction
+    Pin(ThingArgs),
+    /// Let a blob be evicted again
+    Unpin(ThingArgs),
+    /// Remove a blob
+    Rm(ThingArgs),
+    /// Read blobs again and compare them with their digests
+    Verify(VerifyArgs),
+    /// Make room
+    Gc(GcArgs),
+    /// Check, show or print a configuration
+    Config(ConfigArgs),
+    /// Make a site's secret, or show its fingerprint
+    Secret(SecretArgs),
+    /// Find out what is wrong, and what to do
+    Doctor(JsonArgs),
+    /// Show three nodes sharing one download, on this machine
+    Demo(DemoArgs),
+    /// Print completions for a shell
+    Completions(CompletionsArgs),
+    /// Write the manual pages into a folder
+    Man(ManArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    #[arg(skip)]
+    pub(crate) node: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct GetArgs {
+    #[arg(skip)]
+    pub(crate) node: Option<PathBuf>,
+    /// What to download: URL or DIGEST@URL; "-" reads URLs from standard input; none asks for them
+    #[arg(value_name = "[DIGEST@]URL")]
+    pub(crate) urls: Vec<String>,
+    /// Where to put it: a file, a folder, or "-" for standard output
+    #[arg(short, long, value_name = "FILE|DIR")]
+    pub(crate) output: Option<PathBuf>,
+    /// The digest it must have, such as sha256:HEX
+    #[arg(long, value_name = "ALGO:HEX", value_parser = Stated::parse)]
+    pub(crate) digest: Option<Stated>,
+    /// Where to read the digest from, such as a SHA256SUMS file
+    #[arg(long, value_name = "URL", conflicts_with = "digest")]
+    pub(crate) digest_from: Option<String>,
+    /// The most bytes a second
+    #[arg(long, value_name = "RATE")]
+    pub(crate) limit_rate: Option<Rate>,
+    /// Ask no neighbours
+    #[arg(long)]
+    pub(crate) no_peers: bool,
+    /// Begin anew even if a part is there
+    #[arg(long)]
+    pub(crate) no_resume: bool,
+    /// Print one JSON document
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DemoArgs {
+    #[arg(skip)]
+    pub(crate) node: Option<PathBuf>,
+    /// Print one JSON document
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct JsonArgs {
+    /// Print one JSON document
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct BansArgs {
+    #[command(subcommand)]
+    pub(super) action: Option<BansAction>,
+    /// Print one JSON document
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum BansAction {
+    /// Refuse an address
+    Add {
+        /// The address
+        address: IpAddr,
+        /// For how long, such as 10m
+        #[arg(long = "for", value_name = "DURATION")]
+        duration: Option<Span>,
+        /// Print one JSON document
+        #[arg(long)]
+        json: bool,
+    },
+    /// Lift a ban
+    Rm {
+        /// The address
+        address: IpAddr,
+        /// Print one JSON document
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LsArgs {
+    /// Part of a URL, or the beginning of a digest
+    #[arg(default_value = "")]
+    pub(super) filter: String,
+    /// Print one JSON document
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ThingArgs {
+    /// A digest (sha256:HEX) or a URL
+    #[arg(value_name = "DIGEST|URL")]
+    pub(super) thing: String,
+    /// Print one JSON document
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct VerifyArgs {
+    /// A digest (sha256:HEX) or a URL
+    #[arg(value_name = "DIGEST|URL", required_unless_present = "all", conflicts_with = "all")]
+    pub(super) thing: Option<String>,
+    /// Everything that is held
+    #[arg(long)]
+    pub(super) all: bool,
+    /// Remove what is damaged, so that it is fetched anew when it is next asked for
+    #[arg(long)]
+    pub(super) repair: bool,
+    /// Print one JSON document
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct GcArgs {
+    /// Down to this size, such as 5GiB; without it: to the configured limits
+    #[arg(long, value_name = "SIZE")]
+    pub(super) to: Option<ByteSize>,
+    /// Print one JSON document
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ConfigArgs {
+    #[command(subcommand)]
+    pub(super) action: ConfigAction,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigAction {
+    /// Say all that is wrong with a configuration
+    Check(ConfigFileArgs),
+    /// Print the configuration in effect, and where each value came from
+    Show(ConfigFileArgs),
+    /// Print every key with its default
+    Default,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ConfigFileArgs {
+    /// The file; without it the one that --config or the usual places name
+    pub(super) file: Option<PathBuf>,
+    /// Print one JSON document
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SecretArgs {
+    #[command(subcommand)]
+    pub(super) action: SecretAction,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum SecretAction {
+    /// Make a new secret
+    New {
+        /// Write it into this new file, readable by its owner alone; without it: print it
+        #[arg(short, long, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
+    /// Show a short mark that is the same on all machines with the same site and secret
+    Fingerprint(JsonArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CompletionsArgs {
+    /// The shell
+    pub(super) shell: clap_complete::Shell,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ManArgs {
+    /// The folder; made if it is not there
+    pub(super) dir: PathBuf,
+}

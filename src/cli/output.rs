@@ -1,0 +1,84 @@
+//! Where commands print: standard output for what was asked, standard error for what went wrong.
+
+use std::io::{self, IsTerminal as _, Write};
+use std::process::ExitCode;
+
+use serde::Serialize;
+
+use super::{Exit, Failure};
+
+/// Standard output; lines are written whole, and a closed pipe ends the program quietly.
+#[derive(Debug)]
+pub(crate) struct Output(io::Stdout);
+
+impl Output {
+    /// Standard output of this process.
+    pub(crate) fn new() -> Self {
+        Self(io::stdout())
+    }
+
+    /// Text as it is.
+    pub(crate) fn text(&mut self, text: &str) -> Result<(), Failure> {
+        let mut out = self.0.lock();
+        match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+            // Whoever closed the pipe has read what he wanted.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            Err(error) => {
+                Err(Failure::new(Exit::Failed, format!("cannot write to standard output: {error}")))
+            }
+            Ok(()) => Ok(()),
+        }
+    }
+
+    /// A line.
+    pub(crate) fn line(&mut self, line: impl AsRef<str>) -> Result<(), Failure> {
+        self.text(&format!("{}\n", line.as_ref()))
+    }
+
+    /// One JSON document.
+    pub(crate) fn json(&mut self, document: &impl Serialize) -> Result<(), Failure> {
+        let text = serde_json::to_string_pretty(document)
+            .map_err(|error| Failure::new(Exit::Failed, format!("cannot write JSON: {error}")))?;
+        self.line(text)
+    }
+
+    /// Whether colour may be used.
+    pub(crate) fn colour(&self) -> bool {
+        self.0.is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+    }
+}
+
+/// A warning on standard error.
+pub(crate) fn warn(what: &str, hint: &str) {
+    complain("warning: ", what, hint);
+}
+
+/// What the argument parser has to say: help goes to standard output, wrong usage to standard error.
+pub(super) fn usage(usage: &clap::Error) -> ExitCode {
+    let text = usage.render().to_string();
+    let (mut out, mut err) = (io::stdout().lock(), io::stderr().lock());
+    let written = match (usage.use_stderr(), text.strip_prefix("error: ")) {
+        (false, _) => out.write_all(text.as_bytes()),
+        (true, Some(wrong)) => err.write_all(format!("larder: {wrong}").as_bytes()),
+        (true, None) => err.write_all(text.as_bytes()),
+    };
+    let status = u8::try_from(usage.exit_code()).unwrap_or(2);
+    match written {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Exit::Failed.into(),
+        _said => ExitCode::from(status),
+    }
+}
+
+/// Why a command failed, on standard error.
+pub(super) fn report(failure: &Failure) -> ExitCode {
+    for (what, hint) in &failure.said {
+        complain("", what, hint);
+    }
+    failure.exit.into()
+}
+
+fn complain(kind: &str, what: &str, hint: &str) {
+    let hint = if hint.is_empty() { String::new() } else { format!("hint: {hint}\n") };
+    // There is nobody left to tell if standard error is closed.
+    io::stderr().lock().write_all(format!("larder: {kind}{what}\n{hint}").as_bytes()).unwrap_or_default();
+}
