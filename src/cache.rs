@@ -21,7 +21,7 @@ mod room;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use arc_swap::ArcSwap;
@@ -30,7 +30,7 @@ use crate::clock::SharedClock;
 use crate::digest::Digest;
 use crate::index::{BlobRecord, Index, ResourceRecord};
 use crate::policy::{ResourceKey, UrlKey};
-use crate::store::{Committed, Ingest, Store, StoreError};
+use crate::store::{Blob, Committed, Ingest, Store, StoreError};
 use crate::telemetry::Health;
 
 pub use limits::{Config, MinFree};
@@ -59,6 +59,7 @@ struct Inner {
     proving: Proving,
     space: Space,
     partials: Partials,
+    arrived: RwLock<HashMap<Digest, Blob>>,
 }
 
 /// The sums the status pages show.
@@ -113,6 +114,7 @@ impl Cache {
             proving: Proving::default(),
             space: Space::default(),
             partials,
+            arrived: RwLock::default(),
         })))
     }
 
@@ -134,7 +136,8 @@ impl Cache {
     /// The size of a blob that is probably held; only opening it tells.
     pub fn holds(&self, digest: &Digest) -> Option<u64> {
         self.0.store.as_ref()?;
-        self.0.index.blob(digest).map(|record| record.size)
+        let arrived = || self.arrived(digest).map(|blob| blob.size());
+        self.0.index.blob(digest).map(|record| record.size).or_else(arrived)
     }
 
     /// One stored answer by its key.
@@ -157,8 +160,26 @@ impl Cache {
         self.0.index.remove_url(url);
     }
 
+    /// A thing is whole and right and about to be committed: it can be read and shared from now on, while the
+    /// disk takes its time.
+    pub fn announce(&self, ingest: &Ingest, digest: Digest) {
+        let mut arrived = self.0.arrived.write().unwrap_or_else(PoisonError::into_inner);
+        arrived.insert(digest, ingest.as_blob(digest));
+    }
+
+    fn arrived(&self, digest: &Digest) -> Option<Blob> {
+        self.0.arrived.read().unwrap_or_else(PoisonError::into_inner).get(digest).cloned()
+    }
+
     /// Makes a received file a blob. Blocks on the disk.
     pub fn commit(&self, ingest: Ingest, how: Provenance) -> Result<Committed, StoreError> {
+        let digest = ingest.digest();
+        let committed = self.commit_file(ingest, how);
+        self.0.arrived.write().unwrap_or_else(PoisonError::into_inner).remove(&digest);
+        committed
+    }
+
+    fn commit_file(&self, ingest: Ingest, how: Provenance) -> Result<Committed, StoreError> {
         let committed = ingest.commit().inspect_err(|error| self.note_trouble(error))?;
         let now = self.0.clock.now();
         let held = self.0.index.blob(&committed.digest);

@@ -52,9 +52,9 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 fn dispatch(cli: Cli) -> Result<Exit, Failure> {
     let node = cli.config;
     match cli.command {
-        Command::Run(RunArgs { .. }) => run::run(RunArgs { node }),
-        Command::Get(args) => get::run(GetArgs { node, ..args }),
-        Command::Demo(args) => demo::run(DemoArgs { node, ..args }),
+        Command::Run(RunArgs { .. }) => run::run(&RunArgs { node }),
+        Command::Get(args) => get::run(&GetArgs { node, ..args }),
+        Command::Demo(args) => demo::run(&args),
         Command::Status(args) => status::run(&node, &args),
         Command::Peers(args) => peers::run(&node, &args),
         Command::Transfers(args) => transfers::run(&node, &args),

@@ -1,7 +1,25 @@
-//! The daemon as the operating system sees it: signals in, notifications out.
+//! The daemon: builds the rooms bottom-up, runs them, stops them top-down.
+//!
+//! Start: bind everything (or take what systemd hands over) → build → run → READY=1; the site's keys are
+//! derived behind that. A service that ends unasked stops the daemon with its error. Stop: listeners close,
+//! running transfers part with their files, the index is flushed and the folder's lock given up at once, bodies
+//! go on for `drain_timeout`; a second signal ends now. Fails with [`DaemonError`], which knows its exit status.
 
+mod build;
+mod chores;
+mod error;
+mod holdings;
+mod local;
+mod neighbours;
 mod notify;
+mod ports;
+mod reload;
+mod run;
 mod signals;
+mod sources;
 
+pub use error::DaemonError;
+pub use local::Local;
 pub use notify::Notifier;
+pub use run::{Start, run};
 pub use signals::{Signal, Signals};

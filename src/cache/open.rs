@@ -64,6 +64,9 @@ impl Handles {
 impl Cache {
     /// Opens a blob; none if it is not held. What turns out missing or short is forgotten.
     pub async fn open_blob(&self, digest: &Digest) -> Option<Opened> {
+        if let Some(arrived) = self.arrived(digest) {
+            return Some(Opened::Proven(arrived));
+        }
         let record = self.0.index.blob(digest)?;
         let (blob, stamp) = match self.kept(digest) {
             Some(open) => open,

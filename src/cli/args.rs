@@ -83,9 +83,12 @@ pub(crate) struct GetArgs {
     /// What to download: URL or DIGEST@URL; "-" reads URLs from standard input; none asks for them
     #[arg(value_name = "[DIGEST@]URL")]
     pub(crate) urls: Vec<String>,
-    /// Where to put it: a file, a folder, or "-" for standard output
-    #[arg(short, long, value_name = "FILE|DIR")]
+    /// The file to put it in; "-" is standard output, which gets nothing before all is right
+    #[arg(short, long, value_name = "FILE", conflicts_with = "folder")]
     pub(crate) output: Option<PathBuf>,
+    /// The folder to put it in, under the name in the URL
+    #[arg(short = 'O', long = "output-dir", value_name = "DIR")]
+    pub(crate) folder: Option<PathBuf>,
     /// The digest it must have, such as sha256:HEX
     #[arg(long, value_name = "ALGO:HEX", value_parser = Stated::parse)]
     pub(crate) digest: Option<Stated>,
@@ -108,8 +111,6 @@ pub(crate) struct GetArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct DemoArgs {
-    #[arg(skip)]
-    pub(crate) node: Option<PathBuf>,
     /// Print one JSON document
     #[arg(long)]
     pub(crate) json: bool,

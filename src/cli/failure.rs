@@ -11,6 +11,8 @@ pub(crate) enum Exit {
     Done,
     /// It failed.
     Failed,
+    /// It was called the wrong way.
+    Usage,
     /// There is no such thing.
     NotFound,
     /// The bytes are not those of the digest.
@@ -47,6 +49,13 @@ impl Failure {
     }
 }
 
+impl Failure {
+    /// All sentences as one.
+    pub(crate) fn sentence(&self) -> String {
+        self.said.iter().map(|(what, _)| what.as_str()).collect::<Vec<_>>().join("; ")
+    }
+}
+
 impl From<Complaints> for Failure {
     fn from(complaints: Complaints) -> Self {
         let said = complaints.0.iter().map(|complaint| (complaint.to_string(), complaint.hint.clone()));
@@ -60,6 +69,7 @@ impl Exit {
         match self {
             Self::Done => 0,
             Self::Failed => 1,
+            Self::Usage => 2,
             Self::NotFound => 3,
             Self::Mismatch => 4,
             Self::Network => 5,

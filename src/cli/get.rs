@@ -1,8 +1,88 @@
 //! `larder get`: download, verify, resume.
+//!
+//! Through the daemon if one answers, else with the same engine in this process. A file appears under its
+//! name only when it is whole and right; until then it is `FILE.part`, and a later `get` goes on from there.
 
-use super::{Exit, Failure, GetArgs};
+mod job;
+mod list;
+mod part;
+mod progress;
+mod sums;
+mod way;
 
-/// Downloads what is named.
-pub(crate) fn run(_args: GetArgs) -> Result<Exit, Failure> {
-    Err(Failure::new(Exit::Failed, "this build cannot download by itself"))
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use super::{Exit, Failure, GetArgs, Output};
+use crate::clock::{Clock as _, SystemClock};
+use crate::unit::ByteSize;
+
+use job::Getter;
+
+/// One finished download.
+#[derive(Debug, Serialize)]
+struct Done {
+    url: String,
+    file: String,
+    size: u64,
+    sha256: String,
+    /// `origin`, `peer 10.0.0.7`, `cache`…
+    source: String,
+    seconds: f64,
+}
+
+/// Downloads what is named, one after the other; the first failure's status is the command's.
+pub(crate) fn run(args: &GetArgs) -> Result<Exit, Failure> {
+    let things = list::things(args)?;
+    if things.len() > 1 && args.output.as_ref().is_some_and(|output| output.as_os_str() != "-") {
+        return Err(Failure::new(Exit::Usage, "several downloads cannot go into one file")
+            .hint("give a folder with -O"));
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Failure::new(Exit::Failed, format!("no runtime: {error}")))?;
+    let done = runtime.block_on(all(args, things));
+    runtime.shutdown_timeout(Duration::from_millis(500));
+    done
+}
+
+async fn all(args: &GetArgs, things: Vec<list::Thing>) -> Result<Exit, Failure> {
+    let getter = Getter::open(args, &things).await?;
+    let (mut finished, mut failed) = (Vec::new(), None);
+    for thing in things {
+        let started = SystemClock.instant();
+        match getter.get(args, thing, started).await {
+            Ok(done) => {
+                say(args, &done);
+                finished.push(done);
+            }
+            Err(failure) if failed.is_none() => failed = Some(failure),
+            Err(failure) => super::output::warn(&failure.sentence(), ""),
+        }
+    }
+    getter.close().await;
+    if args.json {
+        Output::new().json(&finished)?;
+    }
+    failed.map_or(Ok(Exit::Done), Err)
+}
+
+fn say(args: &GetArgs, done: &Done) {
+    if args.json || done.file == "-" {
+        return;
+    }
+    #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
+    let rate = if done.seconds > 0.0 { done.size as f64 / done.seconds / 1e6 } else { 0.0 };
+    super::output::note(&format!(
+        "{}  {}  {:.1}s  {rate:.1} MB/s  from {}",
+        done.file,
+        ByteSize(done.size),
+        done.seconds,
+        done.source
+    ));
+}
+
+fn seconds_since(started: Instant) -> f64 {
+    let passed = SystemClock.instant().saturating_duration_since(started);
+    (passed.as_secs_f64() * 1000.0).round() / 1000.0
 }

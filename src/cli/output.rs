@@ -53,6 +53,12 @@ pub(crate) fn warn(what: &str, hint: &str) {
     complain("warning: ", what, hint);
 }
 
+/// A remark on standard error, for people who wait.
+pub(crate) fn note(text: &str) {
+    // There is nobody left to tell if standard error is closed.
+    io::stderr().lock().write_all(format!("{text}\n").as_bytes()).unwrap_or_default();
+}
+
 /// What the argument parser has to say: help goes to standard output, wrong usage to standard error.
 pub(super) fn usage(usage: &clap::Error) -> ExitCode {
     let text = usage.render().to_string();

@@ -1,8 +1,34 @@
 //! `larder run`: the daemon in the foreground.
 
-use super::{Exit, Failure, RunArgs};
+use super::{Exit, Failure, RunArgs, output};
+use crate::clock::SystemClock;
+use crate::config::{Environment, load, load_secrets};
+use crate::daemon::{DaemonError, Start, run as run_daemon};
+use crate::telemetry::{Logging, provisional};
 
 /// Runs the daemon until it is asked to stop.
-pub(crate) fn run(_args: RunArgs) -> Result<Exit, Failure> {
-    Err(Failure::new(Exit::Failed, "this build has no daemon"))
+pub(crate) fn run(args: &RunArgs) -> Result<Exit, Failure> {
+    let environment = Environment::of_process();
+    let provisional = provisional();
+    let loaded = load(args.node.as_deref(), &environment)?;
+    let secrets = load_secrets(&loaded.config, &environment)?;
+    for warning in loaded.warnings.iter().chain(&secrets.warnings) {
+        output::warn(&warning.to_string(), &warning.hint);
+    }
+    let logging = Logging::start(&loaded.config.log, SystemClock::shared());
+    let logging = logging.map_err(|error| Failure::new(Exit::Configuration, error.to_string()))?;
+    drop(provisional);
+    if secrets.secrets.is_empty() {
+        tracing::info!("no site secret: this node works alone");
+    }
+    let start = Start { config: loaded.config, file: loaded.file, secrets: secrets.secrets, logging };
+    run_daemon(start).map(|()| Exit::Done).map_err(|error| failure(&error))
+}
+
+fn failure(error: &DaemonError) -> Failure {
+    if error.is_port_taken() {
+        return Failure::new(Exit::PortTaken, error.to_string())
+            .hint("stop the program that has the port (`ss -ltnp` shows it), or choose another one in the configuration");
+    }
+    Failure::new(Exit::Failed, error.to_string())
 }

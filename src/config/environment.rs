@@ -67,7 +67,7 @@ impl Environment {
     }
 
     /// A plain user's folder for Larder.
-    pub(super) fn user_folder(&self, xdg: &str, below_home: &str) -> Option<PathBuf> {
+    pub fn user_folder(&self, xdg: &str, below_home: &str) -> Option<PathBuf> {
         let base = match self.get(xdg).map(PathBuf::from).filter(|base| base.is_absolute()) {
             Some(base) => base,
             None => PathBuf::from(self.get("HOME")?).join(below_home),

@@ -65,9 +65,12 @@ impl Neighbours {
         }
     }
 
-    /// A node's bytes were wrong: it is no source for a while.
+    /// A node's bytes were wrong: it is no source for a while, and is told, so that it verifies its copy.
     pub(super) fn quarantine(&self, offer: &Offer) {
         self.discovery.quarantine(offer.peer.node);
+        if let Some(digest) = offer.holding.digest {
+            self.discovery.doubt(offer.peer.node, digest);
+        }
     }
 }
 

@@ -63,6 +63,11 @@ impl Default for Config {
 }
 
 impl ParentProxy {
+    /// Whether there is one.
+    pub fn is_set(&self) -> bool {
+        self.0.is_some()
+    }
+
     pub(super) fn into_parent(self) -> Option<Parent> {
         self.0
     }

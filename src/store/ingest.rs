@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 
 use super::layout::make_folder;
 use super::recovery::{self, PartialRecord};
-use super::{Stamp, Store, StoreError};
+use super::{Blob, Stamp, Store, StoreError};
 use crate::digest::{Digest, Hasher, hex};
 
 /// A file being received. Dropped without [`Ingest::commit`] or [`Ingest::keep`], it leaves nothing.
@@ -77,6 +77,11 @@ impl Ingest {
     /// The digest of what it has.
     pub fn digest(&self) -> Digest {
         self.hasher.so_far()
+    }
+
+    /// What it has as a blob of this name, readable before it has the name.
+    pub fn as_blob(&self, digest: Digest) -> Blob {
+        Blob::new(digest, self.length(), Arc::clone(&self.file), self.store.0.pool.clone())
     }
 
     /// The hash of what it has, to go on with elsewhere.

@@ -1,3 +1,5 @@
+//! Tests of `discovery::message`.
+
 use super::*;
 use crate::policy::{ResourceKey, UrlKey};
 use crate::seal::MAX_BODY;

@@ -57,17 +57,19 @@ impl Transfer {
         if stopping {
             return;
         }
+        cache.announce(&ingest, digest);
+        cache.put_resource(record);
         let how = Provenance { first_hand, guarded: self.case.want.is_authorized() };
         let (reservation, storing) = (self.reservation, self.storing);
         let committed = tokio::task::spawn_blocking(move || {
-            // a failure is noted in health by the cache; the clients have their bytes either way
-            if cache.commit(ingest, how).is_ok() {
-                cache.put_resource(record);
-            }
+            let committed = cache.commit(ingest, how);
             drop((reservation, storing));
+            committed.is_ok()
         });
-        if committed.await.is_err() {
-            tracing::error!("the thread that commits a blob ended early");
+        match committed.await {
+            // a failure is noted in health by the cache; the clients have their bytes either way
+            Ok(true | false) => {}
+            Err(_) => tracing::error!("the thread that commits a blob ended early"),
         }
     }
 

@@ -1,3 +1,5 @@
+//! Tests of `net::interface`.
+
 use super::kind::{Link, Sysfs};
 use super::*;
 use crate::shutdown::Shutdown;

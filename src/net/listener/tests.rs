@@ -1,3 +1,5 @@
+//! Tests of `net::listener`.
+
 use super::accept::{Trouble, trouble};
 use super::*;
 use crate::shutdown::Shutdown;

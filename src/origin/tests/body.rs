@@ -1,3 +1,5 @@
+//! Tests of `origin::body`.
+
 use std::time::Duration;
 
 use bytes::Bytes;

@@ -1,3 +1,5 @@
+//! Tests of `origin::follow`.
+
 use http::HeaderMap;
 use http::header::HeaderValue;
 

@@ -1,3 +1,5 @@
+//! Tests of `origin::pooling`.
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;

@@ -1,3 +1,5 @@
+//! Tests of `origin::reach`.
+
 use std::net::IpAddr;
 use std::sync::Arc;
 

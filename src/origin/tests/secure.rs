@@ -1,3 +1,5 @@
+//! Tests of `origin::secure`.
+
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -1,3 +1,5 @@
+//! Tests of `seal::bearer`.
+
 use super::*;
 use crate::digest::unhex;
 use crate::seal::Secret;

@@ -1,3 +1,5 @@
+//! Tests of `seal::frame`.
+
 use super::*;
 use crate::digest::{hex, unhex};
 use crate::seal::Secret;

@@ -1,3 +1,5 @@
+//! Tests of `seal::grant`.
+
 use super::*;
 use crate::clock::{ManualClock, Timestamp};
 use crate::digest::Digest;

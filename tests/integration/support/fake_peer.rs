@@ -83,7 +83,7 @@ impl FakePeer {
             pins: vec![identity.pin()],
             sealer: Sealer::new(keys(site), BootId::ephemeral().unwrap()).unwrap(),
             grants,
-            holdings: Arc::clone(&claims),
+            holdings: claims.clone(),
             clock,
             health: Health::new(),
         };

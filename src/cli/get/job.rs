@@ -1,0 +1,328 @@
+//! One download from its first request to its last byte.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use http::{Response, StatusCode};
+use http_body_util::BodyExt as _;
+use hyper::body::Incoming;
+
+use super::list::{self, Thing};
+use super::part::{self, Part};
+use super::progress::Progress;
+use super::way::Way;
+use super::{Done, seconds_since, sums};
+use crate::cli::{Exit, Failure, GetArgs};
+use crate::digest::Stated;
+use crate::http::Target;
+use crate::net::throttle::Throttle;
+
+/// How often a download that broke off goes on.
+const TRIES: u32 = 6;
+/// The largest checksum file that is read.
+const SUMS: usize = 4 * 1024 * 1024;
+const REDIRECTS: usize = 10;
+
+/// What all downloads of one command share.
+pub(super) struct Getter {
+    way: Way,
+    throttle: Throttle,
+    stated: Option<String>,
+}
+
+/// Why one try ended.
+enum Trouble {
+    /// Another try may help.
+    Passing(String),
+    /// Nothing will.
+    Final(Failure),
+}
+
+impl From<std::io::Error> for Trouble {
+    fn from(error: std::io::Error) -> Self {
+        Self::Final(Failure::new(Exit::Failed, format!("cannot write the file: {error}")))
+    }
+}
+
+impl Getter {
+    pub(super) async fn open(args: &GetArgs, things: &[Thing]) -> Result<Self, Failure> {
+        let first = things.first().ok_or_else(|| Failure::new(Exit::Usage, "no URL given"))?;
+        let way = Way::open(&args.node, &first.target).await?;
+        let mut getter =
+            Self { way, throttle: Throttle::new(args.limit_rate.unwrap_or_default()), stated: None };
+        if let Some(url) = &args.digest_from {
+            getter.stated = Some(getter.read_sums(url).await?);
+        }
+        Ok(getter)
+    }
+
+    pub(super) async fn close(self) {
+        self.way.close().await;
+    }
+
+    pub(super) async fn get(&self, args: &GetArgs, thing: Thing, started: Instant) -> Result<Done, Failure> {
+        let stated = match &self.stated {
+            Some(text) => Some(self.from_sums(text, &thing)?),
+            None => thing.stated.clone(),
+        };
+        let file = list::file(args, &thing);
+        let name = file.as_ref().map_or_else(|| "-".to_owned(), |file| file.display().to_string());
+        if let (Some(file), Some(stated)) = (&file, &stated)
+            && let Some((size, sha256)) = part::is_there(file, stated)
+        {
+            let sha256 = sha256.hex();
+            return Ok(Done {
+                url: thing.target.shown(),
+                file: name,
+                size,
+                sha256,
+                source: "the file itself".to_owned(),
+                seconds: 0.0,
+            });
+        }
+        let place = file.clone().unwrap_or_else(temporary);
+        let mut part =
+            self.open_part(&place, &thing.target, stated.clone(), args.no_resume || file.is_none())?;
+        let progress = Progress::new(&name, args.json);
+        let source = self.download(args, &thing.target, stated.as_ref(), &mut part, &progress).await;
+        progress.end();
+        let source = source?;
+        let (size, sha256) = (part.length(), part.sha256().hex());
+        let placed = match &file {
+            Some(file) => part.finish(file),
+            None => part.pour(),
+        };
+        placed.map_err(|error| Failure::new(Exit::Failed, format!("cannot write {name}: {error}")))?;
+        Ok(Done {
+            url: thing.target.shown(),
+            file: name,
+            size,
+            sha256,
+            source,
+            seconds: seconds_since(started),
+        })
+    }
+
+    fn open_part(
+        &self,
+        place: &Path,
+        target: &Target,
+        stated: Option<Stated>,
+        anew: bool,
+    ) -> Result<Part, Failure> {
+        Part::open(place, &target.url(), stated, anew).map_err(|error| {
+            Failure::new(Exit::Failed, format!("cannot open {}.part: {error}", place.display()))
+                .hint("choose another place with -o or -O")
+        })
+    }
+
+    async fn download(
+        &self,
+        args: &GetArgs,
+        target: &Target,
+        stated: Option<&Stated>,
+        part: &mut Part,
+        progress: &Progress,
+    ) -> Result<String, Failure> {
+        let (mut tries, mut why) = (0, String::new());
+        while tries < TRIES {
+            let before = part.length();
+            match self.try_once(args, target, stated, part, progress).await {
+                Ok(source) if part.is_right() => return Ok(source),
+                Ok(_) if before > 0 => {
+                    part.restart().map_err(|error| Failure::new(Exit::Failed, error.to_string()))?
+                }
+                Ok(_) => return Err(self.mismatch(part, stated)),
+                Err(Trouble::Final(failure)) => return Err(failure),
+                Err(Trouble::Passing(trouble)) => why = trouble,
+            }
+            tries = if part.length() > before { 1 } else { tries + 1 };
+            tokio::time::sleep(Duration::from_millis(200 << tries.min(4))).await;
+        }
+        Err(Failure::new(Exit::Network, format!("cannot download {target}: {why}"))
+            .hint("run the same command again to go on"))
+    }
+
+    fn mismatch(&self, part: &mut Part, stated: Option<&Stated>) -> Failure {
+        let found = part.sha256();
+        // wrong bytes are no beginning of right ones
+        let kept = part
+            .restart()
+            .err()
+            .map_or_else(String::new, |error| format!(" (and the partial file stays: {error})"));
+        let wanted = stated.map_or_else(String::new, ToString::to_string);
+        Failure::new(
+            Exit::Mismatch,
+            format!("the download has not the digest {wanted}: its SHA-256 is {}{kept}", found.hex()),
+        )
+        .hint("check the digest with whoever published it")
+    }
+
+    async fn try_once(
+        &self,
+        args: &GetArgs,
+        target: &Target,
+        stated: Option<&Stated>,
+        part: &mut Part,
+        progress: &Progress,
+    ) -> Result<String, Trouble> {
+        let mut fields = fields(args, stated);
+        if part.is_resumable() {
+            insert(&mut fields, header::RANGE, &format!("bytes={}-", part.length()));
+            if let Some(tag) = part.tag() {
+                insert(&mut fields, header::IF_RANGE, tag);
+            }
+        } else if part.length() > 0 {
+            part.restart()?;
+        }
+        let response = self.follow(target.clone(), fields).await?;
+        match response.status() {
+            StatusCode::OK => part.restart()?,
+            StatusCode::PARTIAL_CONTENT => {}
+            StatusCode::RANGE_NOT_SATISFIABLE if part.length() > 0 => {
+                return self.maybe_whole(part, stated, &response);
+            }
+            status => return Err(refusal(status, target, response).await),
+        }
+        let tag = text(&response, header::ETAG).filter(|tag| tag.starts_with('"'));
+        part.note(tag.as_deref())?;
+        let left = text(&response, header::CONTENT_LENGTH).and_then(|length| length.parse::<u64>().ok());
+        progress.begin(part.length(), left.map(|left| left + part.length()));
+        let source = source(&response);
+        self.receive(response, part, progress).await?;
+        Ok(source)
+    }
+
+    async fn receive(
+        &self,
+        response: Response<Incoming>,
+        part: &mut Part,
+        progress: &Progress,
+    ) -> Result<(), Trouble> {
+        let mut body = response.into_body();
+        while let Some(frame) = body.frame().await {
+            let frame =
+                frame.map_err(|error| Trouble::Passing(format!("the download broke off: {error}")))?;
+            let Ok(data) = frame.into_data() else { continue };
+            self.throttle.take(data.len()).await;
+            progress.advance(data.len() as u64);
+            tokio::task::block_in_place(|| part.append(&data))?;
+        }
+        Ok(())
+    }
+
+    /// What is there may be the whole already.
+    fn maybe_whole(
+        &self,
+        part: &mut Part,
+        stated: Option<&Stated>,
+        response: &Response<Incoming>,
+    ) -> Result<String, Trouble> {
+        let size = text(response, header::CONTENT_RANGE)
+            .and_then(|range| range.strip_prefix("bytes */")?.parse::<u64>().ok());
+        if size == Some(part.length()) && (stated.is_some() || part.tag().is_some()) {
+            return Ok("the partial file".to_owned());
+        }
+        part.restart()?;
+        Err(Trouble::Passing("the partial file is not of this download".to_owned()))
+    }
+
+    /// Follows redirects; nothing that names the user is ever sent along.
+    async fn follow(&self, mut target: Target, fields: HeaderMap) -> Result<Response<Incoming>, Trouble> {
+        for _ in 0..=REDIRECTS {
+            let response = self.way.get(&target, fields.clone()).await.map_err(Trouble::Passing)?;
+            let location = text(&response, header::LOCATION).filter(|_| response.status().is_redirection());
+            let Some(location) = location else { return Ok(response) };
+            // the prefix door leads back to itself
+            let location = if location.starts_with("/https/") || location.starts_with("/http/") {
+                location.replacen("/https/", "https://", 1).replacen("/http/", "http://", 1)
+            } else {
+                location
+            };
+            target = target.join(&location).map_err(|error| {
+                Trouble::Final(Failure::new(Exit::Network, format!("a redirect leads nowhere: {error}")))
+            })?;
+        }
+        Err(Trouble::Final(Failure::new(Exit::Network, "too many redirects")))
+    }
+
+    async fn read_sums(&self, url: &str) -> Result<String, Failure> {
+        let thing = list::parse(url, None)?;
+        let failed = |why: String| {
+            Failure::new(Exit::Network, format!("cannot read the digest from {}: {why}", thing.target))
+        };
+        let response = match self.follow(thing.target.clone(), HeaderMap::new()).await {
+            Ok(response) if response.status() == StatusCode::OK => response,
+            Ok(response) => return Err(failed(response.status().to_string())),
+            Err(Trouble::Passing(why)) => return Err(failed(why)),
+            Err(Trouble::Final(failure)) => return Err(failure),
+        };
+        let bytes = read(response, SUMS).await.map_err(failed)?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    fn from_sums(&self, text: &str, thing: &Thing) -> Result<Stated, Failure> {
+        let name = list::name(&thing.target);
+        sums::find(text, &name).ok_or_else(|| {
+            Failure::new(Exit::Failed, format!("the checksum file says nothing of {name}"))
+                .hint("give the digest with --digest")
+        })
+    }
+}
+
+fn fields(args: &GetArgs, stated: Option<&Stated>) -> HeaderMap {
+    let mut fields = HeaderMap::new();
+    insert(&mut fields, header::USER_AGENT, concat!("larder/", env!("CARGO_PKG_VERSION")));
+    insert(&mut fields, header::ACCEPT, "*/*");
+    if let Some(digest) = stated.and_then(Stated::sha256) {
+        insert(&mut fields, HeaderName::from_static("larder-digest"), &digest.to_string());
+    }
+    if args.no_peers {
+        insert(&mut fields, HeaderName::from_static("larder-peers"), "no");
+    }
+    fields
+}
+
+fn insert(fields: &mut HeaderMap, name: HeaderName, value: &str) {
+    if let Ok(value) = HeaderValue::try_from(value) {
+        fields.insert(name, value);
+    }
+}
+
+fn text(response: &Response<Incoming>, name: HeaderName) -> Option<String> {
+    response.headers().get(name)?.to_str().ok().map(str::to_owned)
+}
+
+/// Whose bytes they are, from `Cache-Status`.
+fn source(response: &Response<Incoming>) -> String {
+    let status = text(response, HeaderName::from_static("cache-status")).unwrap_or_default();
+    let detail = status.split("detail=\"").nth(1).and_then(|rest| rest.split('"').next());
+    detail.map_or_else(|| if status.contains("; hit") { "cache" } else { "origin" }.to_owned(), str::to_owned)
+}
+
+async fn refusal(status: StatusCode, target: &Target, response: Response<Incoming>) -> Trouble {
+    let problem = read(response, 64 * 1024).await.unwrap_or_default();
+    let problem: serde_json::Value = serde_json::from_slice(&problem).unwrap_or_default();
+    let of = |name: &str| problem.get(name).and_then(|value| value.as_str()).unwrap_or("").to_owned();
+    let what = if of("detail").is_empty() { status.to_string() } else { of("detail") };
+    let failure = |exit| Failure::new(exit, format!("cannot download {target}: {what}")).hint(of("hint"));
+    match status {
+        StatusCode::NOT_FOUND | StatusCode::GONE => Trouble::Final(failure(Exit::NotFound)),
+        _ if of("type").ends_with("digest-mismatch") => Trouble::Final(failure(Exit::Mismatch)),
+        StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT => {
+            Trouble::Passing(what)
+        }
+        _ => Trouble::Final(failure(Exit::Network)),
+    }
+}
+
+async fn read(response: Response<Incoming>, most: usize) -> Result<Bytes, String> {
+    let limited = http_body_util::Limited::new(response.into_body(), most);
+    limited.collect().await.map(http_body_util::Collected::to_bytes).map_err(|error| error.to_string())
+}
+
+fn temporary() -> PathBuf {
+    std::env::temp_dir().join(format!("larder-get-{}", std::process::id()))
+}

@@ -1,0 +1,110 @@
+//! Building the house bottom-up: each room from its own settings and the rooms below it.
+
+use std::fs::DirBuilder;
+use std::net::{IpAddr, SocketAddr};
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+
+use super::DaemonError;
+use crate::ban::{Ban, BanList, Change};
+use crate::cache::Cache;
+use crate::clock::{SharedClock, SystemClock};
+use crate::config::Config;
+use crate::fetch::{self, Engine, Ledger};
+use crate::index::{BanRecord, Index};
+use crate::origin::Origin;
+use crate::proxy::{self, Proxy};
+use crate::rest::Hosts;
+use crate::shutdown::{Drain, Shutdown};
+use crate::telemetry::Health;
+use crate::tls::Identity;
+
+/// All rooms of one node; a cheap clone.
+#[derive(Clone)]
+pub(super) struct House {
+    pub(super) identity: Identity,
+    pub(super) clock: SharedClock,
+    pub(super) health: Health,
+    pub(super) cache: Cache,
+    pub(super) bans: BanList,
+    pub(super) engine: Engine,
+    pub(super) proxy: Proxy,
+    pub(super) own_addresses: Arc<ArcSwap<Vec<IpAddr>>>,
+    /// Running bodies.
+    pub(super) drain: Drain,
+    /// Who still writes into the store.
+    pub(super) storing: Drain,
+}
+
+impl House {
+    /// Builds everything but the site's keys. Blocks on the disk.
+    pub(super) fn build(config: &Config, admin: &[SocketAddr], stop: &Shutdown) -> Result<Self, DaemonError> {
+        let (clock, health): (SharedClock, _) = (SystemClock::shared(), Health::new());
+        let identity = Identity::load_or_create(&config.state_dir)?;
+        let (index, _opened) = Index::open(&config.state_dir, Arc::clone(&clock), health.clone())
+            .map_err(DaemonError::failed)?;
+        let cache = Cache::open(config.cache.clone(), index.clone(), Arc::clone(&clock), health.clone())
+            .map_err(DaemonError::failed)?;
+        let bans = bans(config, &index, &clock);
+        let origin = Origin::new(config.origin.clone(), Arc::clone(&clock)).map_err(DaemonError::failed)?;
+        let (drain, storing) = (Drain::new(), Drain::new());
+        let engine = Engine::new(fetch::Parts {
+            cache: cache.clone(),
+            origin: origin.clone(),
+            config: config.engine(),
+            rules: config.rule.clone(),
+            clock: Arc::clone(&clock),
+            ledger: Ledger::new(),
+            drain: drain.clone(),
+            stop: stop.clone(),
+            storing: storing.clone(),
+        });
+        let own_addresses: Arc<ArcSwap<Vec<IpAddr>>> = Arc::default();
+        let names = config.admin.hosts.iter().cloned().chain([config.node_name.clone()]);
+        let proxy = Proxy::new(proxy::Parts {
+            config: config.proxy.clone(),
+            engine: engine.clone(),
+            origin,
+            node: identity.node(),
+            hosts: Hosts::new(names),
+            own_addresses: Arc::clone(&own_addresses),
+            admin: admin.to_vec(),
+            drain: drain.clone(),
+        });
+        Ok(Self { identity, clock, health, cache, bans, engine, proxy, own_addresses, drain, storing })
+    }
+}
+
+fn bans(config: &Config, index: &Index, clock: &SharedClock) -> BanList {
+    let bans = BanList::new(config.bans.clone(), Arc::clone(clock));
+    bans.restore(index.bans().iter().map(|kept| Ban {
+        address: kept.address,
+        reason: kept.reason.clone(),
+        since: kept.since,
+        until: kept.until,
+        count: kept.count,
+    }));
+    let index = index.clone();
+    bans.on_change(move |change| match change {
+        Change::Put(ban) => index.put_ban(BanRecord {
+            address: ban.address,
+            reason: ban.reason,
+            since: ban.since,
+            until: ban.until,
+            count: ban.count,
+        }),
+        Change::Removed(address) => index.remove_ban(address),
+    });
+    bans
+}
+
+/// The folder of identity, index and token; the admin socket may lie in it, so it comes before the ports.
+pub(super) fn make_state_dir(folder: &Path) -> Result<(), DaemonError> {
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    made.map_err(|error| {
+        DaemonError::failed(format!("cannot make {} (state_dir): {error}", folder.display()))
+    })
+}

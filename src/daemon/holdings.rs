@@ -1,0 +1,109 @@
+//! What neighbours may know of and have from this node's cache.
+
+use std::sync::Arc;
+
+use crate::cache::Cache;
+use crate::clock::SharedClock;
+use crate::discovery::{Holding, Holdings, Wanted};
+use crate::index::ResourceRecord;
+use crate::peer::{self, Found, ResourceHead, Shelf};
+use crate::policy::{self, ResourceKey};
+
+/// Answers neighbours' questions from memory.
+#[derive(Clone)]
+pub(super) struct Shared {
+    cache: Cache,
+    server: peer::Server,
+}
+
+impl Shared {
+    pub(super) fn new(cache: Cache, server: peer::Server) -> Self {
+        Self { cache, server }
+    }
+
+    fn of_resource(&self, record: &ResourceRecord) -> Option<Holding> {
+        let digest = record.digest.filter(|digest| self.cache.holds(digest).is_some())?;
+        let head = &record.answer.head;
+        Some(Holding {
+            digest: Some(digest),
+            size: Some(record.size),
+            etag: head.get("etag").map(str::to_owned),
+            last_modified: head.get("last-modified").map(str::to_owned),
+            first_hand: record.first_hand,
+            resource: Some(record.resource_key),
+            complete: true,
+            busy: self.server.is_busy(),
+        })
+    }
+}
+
+impl Holdings for Shared {
+    fn lookup(&self, wanted: &Wanted) -> Option<Holding> {
+        match wanted {
+            Wanted::Url(url) => {
+                let variants = self.cache.variants(url);
+                let shareable =
+                    variants.iter().filter(|record| record.shareable && record.answer.head.status == 200);
+                shareable.filter_map(|record| self.of_resource(record)).next()
+            }
+            Wanted::Blob(digest) => {
+                let size = self.cache.holds(digest)?;
+                let records = self.cache.index().resources_of(digest);
+                if !records.is_empty() && !records.iter().any(|record| record.shareable) {
+                    return None;
+                }
+                let resource =
+                    records.iter().find(|record| record.shareable).map(|record| record.resource_key);
+                Some(Holding {
+                    digest: Some(*digest),
+                    size: Some(size),
+                    resource,
+                    complete: true,
+                    busy: self.server.is_busy(),
+                    ..Holding::default()
+                })
+            }
+        }
+    }
+
+    fn load(&self) -> u8 {
+        u8::try_from(self.server.uploads().saturating_mul(8)).unwrap_or(u8::MAX)
+    }
+
+    fn doubted(&self, digest: &crate::digest::Digest) {
+        let (cache, digest) = (self.cache.clone(), *digest);
+        // joined by nobody but the runtime: it ends with the read of one file
+        drop(tokio::spawn(async move {
+            let verdict = cache.verify(&digest).await;
+            tracing::info!(blob.digest = %digest, ?verdict, "a neighbour doubted a blob: read again");
+        }));
+    }
+}
+
+/// What the peer server gives out.
+pub(super) fn shelf(cache: &Cache, clock: &SharedClock) -> Shelf {
+    let (blobs, heads, clock) = (cache.clone(), cache.clone(), Arc::clone(clock));
+    Shelf {
+        open: Box::new(move |digest| {
+            let cache = blobs.clone();
+            Box::pin(async move {
+                let blob = cache.open_proven(&digest).await?;
+                let size = blob.size();
+                Some(Found { size, body: Box::new(move |range| blob.body(range)) })
+            })
+        }),
+        head: Box::new(move |key| {
+            let (cache, clock) = (heads.clone(), Arc::clone(&clock));
+            Box::pin(async move {
+                let record =
+                    cache.resource(&ResourceKey::from_bytes(key)).filter(|record| record.shareable)?;
+                Some(ResourceHead {
+                    head: policy::shared_fields(&record.answer.head),
+                    age: policy::age(&record.answer, clock.now()).as_secs(),
+                    digest: record.digest,
+                    size: record.size,
+                })
+            })
+        }),
+    }
+}

@@ -1,0 +1,112 @@
+//! The same engine in this process, for one command: no listener, no lasting folder, nobody is served.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::DuplexStream;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use super::DaemonError;
+use super::build::House;
+use super::neighbours::{Seat, Site};
+use crate::cache::MinFree;
+use crate::config::Config;
+use crate::net::interface;
+use crate::seal::Secret;
+use crate::shutdown::Shutdown;
+use crate::unit::ByteSize;
+
+/// What passes between a command and the engine at once.
+const BUFFER: usize = 1024 * 1024;
+
+/// A node that lives as long as a command.
+pub struct Local {
+    house: House,
+    stop: Shutdown,
+    site: Option<JoinHandle<Result<(), DaemonError>>>,
+    folder: PathBuf,
+}
+
+impl Local {
+    /// Builds one in `folder`, which it owns and removes at the end.
+    pub async fn open(mut config: Config, secrets: Vec<Secret>, folder: &Path) -> Result<Self, DaemonError> {
+        config.state_dir = folder.to_owned();
+        config.cache.dir = folder.join("cache");
+        config.cache.max_size = ByteSize(u64::MAX / 4);
+        config.cache.min_free = MinFree::Size(ByteSize(0));
+        config.cache.read_only = false;
+        let stop = Shutdown::new();
+        let (settings, asked) = (config.clone(), stop.clone());
+        super::build::make_state_dir(folder)?;
+        let built = tokio::task::spawn_blocking(move || House::build(&settings, &[], &asked)).await;
+        let house = built.map_err(DaemonError::broken)??;
+        let mut local = Self { house, stop, site: None, folder: folder.to_owned() };
+        if config.peers.enabled && !secrets.is_empty() {
+            local.join(config, secrets).await;
+        }
+        Ok(local)
+    }
+
+    /// Asks neighbours from an ephemeral port; waits once for the first of them.
+    async fn join(&mut self, config: Config, secrets: Vec<Secret>) {
+        let patience: Duration = config.peers.wait_max.into();
+        let (list, seat) = (interface::list().unwrap_or_default(), Seat::default());
+        let site = Site {
+            config: Arc::new(config),
+            secrets,
+            identity: self.house.identity.clone(),
+            listeners: Vec::new(),
+            interfaces: watch::Sender::new(list).subscribe(),
+            engine: self.house.engine.clone(),
+            cache: self.house.cache.clone(),
+            bans: self.house.bans.clone(),
+            clock: Arc::clone(&self.house.clock),
+            health: self.house.health.clone(),
+            seat: seat.clone(),
+            is_guest: true,
+        };
+        self.site = Some(tokio::spawn(site.run(self.stop.clone(), self.house.drain.clone())));
+        let heard = async {
+            while !seat.joined().is_some_and(|joined| joined.discovery.heard_lately()) {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        };
+        // keys take a while to derive, and neighbours a while to answer: once
+        if tokio::time::timeout(Duration::from_secs(1) + patience, heard).await.is_err() {
+            tracing::debug!("no neighbour was heard");
+        }
+    }
+
+    /// A connection to the doors of this node.
+    pub fn connect(&self) -> DuplexStream {
+        let (near, far) = tokio::io::duplex(BUFFER);
+        let (proxy, stop) = (self.house.proxy.clone(), self.stop.clone());
+        // joined by the drain
+        drop(self.house.drain.spawn(proxy.serve_local(far, IpAddr::V4(Ipv4Addr::LOCALHOST), stop)));
+        near
+    }
+
+    /// Ends it and removes its folder.
+    pub async fn close(mut self) {
+        self.stop.request();
+        if let Some(site) = self.site.take()
+            && tokio::time::timeout(Duration::from_secs(1), site).await.is_err()
+        {
+            tracing::debug!("the site did not let go in time");
+        }
+        if !self.house.drain.wait(Duration::from_secs(1)).await {
+            tracing::debug!("some transfers did not end in time");
+        }
+        let (index, folder) = (self.house.cache.index().clone(), self.folder.clone());
+        let removed = tokio::task::spawn_blocking(move || {
+            index.close();
+            std::fs::remove_dir_all(&folder)
+        });
+        if let Ok(Err(error)) = removed.await {
+            tracing::warn!(%error, "failed to remove a working folder");
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! Joining the site: keys are derived behind the start, then neighbours are served, found and asked.
+
+use std::net::{IpAddr, TcpListener as StdListener};
+use std::sync::Arc;
+
+use arc_swap::ArcSwapOption;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use super::DaemonError;
+use super::holdings::{Shared, shelf};
+use crate::ban::BanList;
+use crate::cache::Cache;
+use crate::clock::SharedClock;
+use crate::config::Config;
+use crate::discovery::{self, Discovery, Endpoint};
+use crate::fetch::{Engine, Neighbours};
+use crate::net::interface::{Interface, choose};
+use crate::peer;
+use crate::seal::{BootId, Grants, Sealer, Secret, SiteKeys};
+use crate::shutdown::{Drain, Shutdown};
+use crate::telemetry::Health;
+use crate::tls::Identity;
+
+/// What the site needs of the house.
+pub(super) struct Site {
+    pub(super) config: Arc<Config>,
+    pub(super) secrets: Vec<Secret>,
+    pub(super) identity: Identity,
+    pub(super) listeners: Vec<TcpListener>,
+    pub(super) interfaces: watch::Receiver<Vec<Interface>>,
+    pub(super) engine: Engine,
+    pub(super) cache: Cache,
+    pub(super) bans: BanList,
+    pub(super) clock: SharedClock,
+    pub(super) health: Health,
+    pub(super) seat: Seat,
+    /// Asks and serves nobody.
+    pub(super) is_guest: bool,
+}
+
+type Tasks = JoinSet<Result<(), DaemonError>>;
+
+/// Why a membership ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ended {
+    /// Somebody asked.
+    Asked,
+    /// Another node has the same id.
+    Renew,
+}
+
+/// Where the rooms above find the site once it is joined; a cheap clone.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Seat(Arc<ArcSwapOption<Joined>>);
+
+/// The site, joined.
+pub(super) struct Joined {
+    pub(super) discovery: Discovery,
+    pub(super) server: peer::Server,
+    pub(super) fingerprint: String,
+}
+
+impl std::fmt::Debug for Joined {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Joined").field("fingerprint", &self.fingerprint).finish_non_exhaustive()
+    }
+}
+
+impl Seat {
+    pub(super) fn joined(&self) -> Option<Arc<Joined>> {
+        self.0.load_full()
+    }
+}
+
+/// The keys and sockets that outlive a change of identity.
+struct Lasting {
+    keys: SiteKeys,
+    listeners: Vec<StdListener>,
+}
+
+impl Site {
+    /// Joins and stays until asked to stop. Where another live node turns out to have this node's id (two
+    /// machines made from one image), this one takes a new one and joins again.
+    pub(super) async fn run(mut self, stop: Shutdown, drain: Drain) -> Result<(), DaemonError> {
+        let (site, secrets) = (self.config.site.clone(), std::mem::take(&mut self.secrets));
+        let derived = tokio::task::spawn_blocking(move || SiteKeys::derive(&site, &secrets)).await;
+        let keys = derived.map_err(DaemonError::broken)?.map_err(DaemonError::failed)?;
+        let listeners = std::mem::take(&mut self.listeners).into_iter().map(TcpListener::into_std);
+        let lasting =
+            Lasting { keys, listeners: listeners.collect::<Result<_, _>>().map_err(DaemonError::failed)? };
+        while !stop.is_requested() {
+            if self.round(&lasting, stop.child(), &drain).await? == Ended::Asked {
+                break;
+            }
+            let state_dir = self.config.state_dir.clone();
+            let renewed = tokio::task::spawn_blocking(move || Identity::renew(&state_dir)).await;
+            self.identity = renewed.map_err(DaemonError::broken)??;
+            tracing::warn!(node = %self.identity.node(), "another node has this node's id: took a new one");
+        }
+        Ok(())
+    }
+
+    /// One membership under one identity.
+    async fn round(&self, lasting: &Lasting, stop: Shutdown, drain: &Drain) -> Result<Ended, DaemonError> {
+        let state_dir = self.config.state_dir.clone();
+        let boot = tokio::task::spawn_blocking(move || BootId::next(&state_dir)).await;
+        let boot = boot.map_err(DaemonError::broken)?.map_err(DaemonError::failed)?;
+        let keys = &lasting.keys;
+        let grants = Grants::new(Arc::clone(&self.clock));
+        let server = self.server(keys, &grants)?;
+        let parts = discovery::Parts {
+            node: self.identity.node(),
+            pins: vec![self.identity.pin()],
+            sealer: Sealer::new(keys.clone(), boot).map_err(DaemonError::failed)?,
+            grants,
+            holdings: Arc::new(Shared::new(self.cache.clone(), server.clone())),
+            clock: Arc::clone(&self.clock),
+            health: self.health.clone(),
+        };
+        let config = self.discovery_config(&lasting.listeners);
+        let (discovery, service) = Discovery::new(config, parts).map_err(DaemonError::failed)?;
+        let client = peer::Client::new(
+            &self.config.peers.transfers(),
+            self.identity.clone(),
+            keys.clone(),
+            &self.clock,
+        );
+        self.engine.set_neighbours(Neighbours::new(discovery.clone(), client.clone()));
+        let joined =
+            Joined { discovery: discovery.clone(), server: server.clone(), fingerprint: keys.fingerprint() };
+        tracing::info!(site.fingerprint = %joined.fingerprint, "joined the site");
+        self.seat.0.store(Some(Arc::new(joined)));
+        let mut tasks: Tasks = JoinSet::new();
+        let until = stop.clone();
+        tasks.spawn(async move {
+            service.run(until).await;
+            Ok(())
+        });
+        self.spawn_listeners(&mut tasks, lasting, &server, &stop, drain)?;
+        let ended = self.stay(tasks, &discovery, &stop).await;
+        if !client.close(std::time::Duration::from_secs(1)).await {
+            tracing::debug!("some connections to neighbours did not close in time");
+        }
+        ended
+    }
+
+    fn spawn_listeners(
+        &self,
+        tasks: &mut Tasks,
+        lasting: &Lasting,
+        server: &peer::Server,
+        stop: &Shutdown,
+        drain: &Drain,
+    ) -> Result<(), DaemonError> {
+        for listener in &lasting.listeners {
+            let listener =
+                listener.try_clone().and_then(TcpListener::from_std).map_err(DaemonError::failed)?;
+            let (server, stop, drain) = (server.clone(), stop.clone(), drain.clone());
+            tasks
+                .spawn(async move { server.run(listener, &stop, &drain).await.map_err(DaemonError::failed) });
+        }
+        Ok(())
+    }
+
+    /// Follows the interfaces until asked to stop, or until the id must be another one.
+    async fn stay(
+        &self,
+        mut tasks: Tasks,
+        discovery: &Discovery,
+        stop: &Shutdown,
+    ) -> Result<Ended, DaemonError> {
+        let follows = self.config.peers.listen.is_empty() && !self.is_guest;
+        let mut interfaces = self.interfaces.clone();
+        let mut ended = Ended::Asked;
+        loop {
+            tokio::select! {
+                () = discovery.must_renew(), if ended == Ended::Asked => {
+                    ended = Ended::Renew;
+                    stop.request();
+                }
+                Ok(()) = interfaces.changed(), if follows => {
+                    let now = endpoints(&self.config, &interfaces.borrow_and_update());
+                    discovery.set_endpoints(now).await;
+                }
+                task = tasks.join_next() => match task {
+                    Some(task) => {
+                        task.map_err(DaemonError::broken)??;
+                        if !stop.is_requested() {
+                            return Err(DaemonError::failed("a service of the site ended although nobody asked it to"));
+                        }
+                    }
+                    None => return Ok(ended),
+                },
+            }
+        }
+    }
+
+    fn server(&self, keys: &SiteKeys, grants: &Grants) -> Result<peer::Server, DaemonError> {
+        let parts = peer::ServerParts {
+            identity: self.identity.clone(),
+            keys: keys.clone(),
+            grants: grants.clone(),
+            bans: self.bans.clone(),
+            shelf: shelf(&self.cache, &self.clock),
+            limits: peer::Limits::default(),
+        };
+        Ok(peer::Server::new(&self.config.peers.transfers(), parts)?)
+    }
+
+    fn discovery_config(&self, listeners: &[StdListener]) -> discovery::Config {
+        let peers = &self.config.peers;
+        let in_clear = peers.tls == peer::Tls::Off;
+        discovery::Config {
+            node_name: self.config.node_name.clone(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            port: peers.port,
+            tcp_port: listeners.first().and_then(|l| l.local_addr().ok()).map_or(0, |address| address.port()),
+            https: !in_clear,
+            http: in_clear,
+            endpoints: self.endpoints(),
+            seeds: peers.seeds.clone(),
+            wait_max: peers.wait_max.into(),
+            advertise: peers.advertise,
+        }
+    }
+
+    /// Where nobody is served, frames leave from an ephemeral port: the site's own may be a daemon's.
+    fn endpoints(&self) -> Vec<Endpoint> {
+        let mut endpoints = endpoints(&self.config, &self.interfaces.borrow());
+        if self.is_guest {
+            endpoints.iter_mut().for_each(|endpoint| endpoint.local.set_port(0));
+        }
+        endpoints
+    }
+}
+
+/// Where to speak and hear: the addresses that are named, else those of the usable interfaces.
+pub(super) fn endpoints(config: &Config, interfaces: &[Interface]) -> Vec<Endpoint> {
+    let peers = &config.peers;
+    if !peers.listen.is_empty() {
+        let listen: Vec<_> = peers.listen.iter().map(|listen| listen.with_port(peers.port)).collect();
+        let mut endpoints = Endpoint::pair(&listen, &peers.broadcast);
+        for endpoint in &mut endpoints {
+            let own = interfaces.iter().find(|interface| interface.address == endpoint.local.ip());
+            endpoint.index = own.map_or(0, |interface| interface.index);
+            if endpoint.broadcast.is_none() && peers.broadcast.is_empty() {
+                endpoint.broadcast =
+                    own.and_then(|own| own.broadcast).map(|b| (IpAddr::V4(b), peers.port).into());
+            }
+        }
+        return endpoints;
+    }
+    let usable = choose(interfaces.to_vec(), &peers.interfaces).into_iter().filter(|choice| choice.usable);
+    let found = usable.map(|choice| {
+        let interface = choice.interface;
+        let local = address(&interface, peers.port);
+        let own = interface.broadcast.map(|broadcast| (IpAddr::V4(broadcast), peers.port).into());
+        let named = Endpoint::pair(&[local], &peers.broadcast).pop().and_then(|pair| pair.broadcast);
+        Endpoint { local, broadcast: named.or(own), index: interface.index }
+    });
+    found.collect()
+}
+
+/// A link-local IPv6 address is one only together with its interface.
+fn address(interface: &Interface, port: u16) -> std::net::SocketAddr {
+    match interface.address {
+        IpAddr::V6(v6) if v6.is_unicast_link_local() => {
+            std::net::SocketAddrV6::new(v6, port, 0, interface.index).into()
+        }
+        address => (address, port).into(),
+    }
+}

@@ -1,0 +1,128 @@
+//! Reading the configuration again: what can change while running changes, the rest is named.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::build::House;
+use super::neighbours::Seat;
+use crate::admin::ReloadView;
+use crate::config::{Config, Environment, load};
+use crate::telemetry::Logging;
+
+/// Keys that hold at once; a trailing dot stands for all keys of a section.
+const AT_ONCE: [&str; 17] = [
+    "cache.max_size",
+    "cache.min_free",
+    "cache.max_age",
+    "cache.max_object",
+    "cache.read_only",
+    "proxy.allow",
+    "proxy.connect_ports",
+    "proxy.deny_private",
+    "proxy.stale_if_error",
+    "peers.trust",
+    "peers.witnesses",
+    "peers.release",
+    "peers.min_size",
+    "peers.upload_rate",
+    "bans.",
+    "rule",
+    "log.level",
+];
+
+/// Reads the configuration again.
+pub(super) struct Reloader {
+    config: Arc<Config>,
+    file: Option<PathBuf>,
+    logging: Logging,
+    house: House,
+    seat: Seat,
+}
+
+impl Reloader {
+    pub(super) fn new(
+        config: Arc<Config>,
+        file: Option<PathBuf>,
+        logging: Logging,
+        house: House,
+        seat: Seat,
+    ) -> Self {
+        Self { config, file, logging, house, seat }
+    }
+
+    /// How long running bodies may go on at a stop.
+    pub(super) fn drain_timeout(&self) -> Duration {
+        self.config.drain_timeout.into()
+    }
+
+    /// Reads, compares, applies; after an error everything stays as it was.
+    pub(super) async fn reload(&mut self) -> Result<ReloadView, String> {
+        let file = self.file.clone();
+        let loaded =
+            tokio::task::spawn_blocking(move || load(file.as_deref(), &Environment::of_process())).await;
+        let new =
+            loaded.map_err(|error| error.to_string())?.map_err(|complaints| complaints.to_string())?.config;
+        self.logging.set_level(&new.log.level).map_err(|error| error.to_string())?;
+        let view = compare(&self.config, &new);
+        self.house.cache.set_limits(new.cache.clone());
+        self.house.proxy.set_config(new.proxy.clone());
+        self.house.engine.set_config(new.engine(), new.rule.clone());
+        self.house.bans.reconfigure(new.bans.clone());
+        if let Some(joined) = self.seat.joined() {
+            joined.server.set_upload_rate(new.peers.upload_rate);
+        }
+        self.config = Arc::new(new);
+        Ok(view)
+    }
+}
+
+fn compare(old: &Config, new: &Config) -> ReloadView {
+    let (old, new) = (flat(old), flat(new));
+    let keys = old.keys().chain(new.keys().filter(|key| !old.contains_key(*key)));
+    let changed = keys.filter(|key| old.get(*key) != new.get(*key));
+    let (applied, need_restart) = changed.cloned().partition(|key| {
+        let holds = |at_once: &&str| *at_once == key || (at_once.ends_with('.') && key.starts_with(*at_once));
+        key == "drain_timeout" || AT_ONCE.iter().any(|at_once| holds(&at_once))
+    });
+    ReloadView { applied, need_restart }
+}
+
+/// Every key with its value, dotted.
+fn flat(config: &Config) -> BTreeMap<String, Value> {
+    let mut keys = BTreeMap::new();
+    if let Ok(Value::Object(sections)) = serde_json::to_value(config) {
+        for (section, value) in sections {
+            match value {
+                Value::Object(settings) => {
+                    keys.extend(settings.into_iter().map(|(key, value)| (format!("{section}.{key}"), value)));
+                }
+                other => {
+                    keys.insert(section, other);
+                }
+            }
+        }
+    }
+    keys
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_changed_is_named_by_whether_it_holds_at_once() {
+        let old = Config::default();
+        let mut new = old.clone();
+        new.cache.max_size = crate::unit::ByteSize(7);
+        new.bans.strikes = 9;
+        new.peers.port = 1;
+        new.site = "other".to_owned();
+        let view = compare(&old, &new);
+        assert_eq!(view.applied, ["bans.strikes", "cache.max_size"]);
+        assert_eq!(view.need_restart, ["peers.port", "site"]);
+    }
+}
