@@ -140,7 +140,28 @@ impl Cache {
         let slack = self.0.config.load().max_size.bytes() / SLACK;
         self.evict(over.saturating_add(slack))?;
         // space of files that are still being read is not free yet: nothing more is evicted for it
-        if self.over(bytes, None)? > 0 { Err(NoRoom::Full) } else { Ok(()) }
+        if self.over(bytes, None)? == 0 {
+            return Ok(());
+        }
+        self.note_full_disk(bytes)?;
+        Err(NoRoom::Full)
+    }
+
+    /// Where it is the filesystem that has no room, the operator should know.
+    fn note_full_disk(&self, bytes: u64) -> Result<(), StoreError> {
+        let Some(store) = &self.0.store else { return Ok(()) };
+        let (total, free) = store.space()?;
+        if free < self.0.config.load().min_free.of(total).saturating_add(bytes) {
+            let folder = store.folder().display();
+            let fresh = self
+                .0
+                .health
+                .raise("disk-full", format!("the filesystem of {folder} has no room to store more"));
+            if fresh {
+                tracing::warn!(free, "the cache's filesystem is full; downloads go on without it");
+            }
+        }
+        Ok(())
     }
 
     /// By how many bytes the limits would be passed if `bytes` more were stored.

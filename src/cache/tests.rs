@@ -34,7 +34,7 @@ impl Lab {
 
     fn blob_path(&self, digest: &Digest) -> std::path::PathBuf {
         let hex = digest.hex();
-        self.folder.path().join("cache/blobs/sha256").join(&hex[..2]).join(hex)
+        self.folder.path().join("cache/blobs/sha256").join(hex.get(..2).unwrap()).join(&hex)
     }
 }
 

@@ -269,6 +269,6 @@ fn address(interface: &Interface, port: u16) -> std::net::SocketAddr {
         IpAddr::V6(v6) if v6.is_unicast_link_local() => {
             std::net::SocketAddrV6::new(v6, port, 0, interface.index).into()
         }
-        address => (address, port).into(),
+        address @ (IpAddr::V4(_) | IpAddr::V6(_)) => (address, port).into(),
     }
 }

@@ -86,7 +86,7 @@ fn compare(old: &Config, new: &Config) -> ReloadView {
     let changed = keys.filter(|key| old.get(*key) != new.get(*key));
     let (applied, need_restart) = changed.cloned().partition(|key| {
         let holds = |at_once: &&str| *at_once == key || (at_once.ends_with('.') && key.starts_with(*at_once));
-        key == "drain_timeout" || AT_ONCE.iter().any(|at_once| holds(&at_once))
+        key == "drain_timeout" || AT_ONCE.iter().any(holds)
     });
     ReloadView { applied, need_restart }
 }
@@ -100,7 +100,11 @@ fn flat(config: &Config) -> BTreeMap<String, Value> {
                 Value::Object(settings) => {
                     keys.extend(settings.into_iter().map(|(key, value)| (format!("{section}.{key}"), value)));
                 }
-                other => {
+                other @ (Value::Null
+                | Value::Bool(_)
+                | Value::Number(_)
+                | Value::String(_)
+                | Value::Array(_)) => {
                     keys.insert(section, other);
                 }
             }

@@ -65,13 +65,14 @@ struct Running {
 }
 
 async fn serve(start: Start) -> Result<(), DaemonError> {
-    let mut running = begin(start).await?;
+    let mut running = begin(start)?;
     let verdict = running.until_asked().await;
     running.finish().await;
     verdict
 }
 
-async fn begin(start: Start) -> Result<Running, DaemonError> {
+/// Needs the runtime, but waits for nothing but the disk: nobody is served yet.
+fn begin(start: Start) -> Result<Running, DaemonError> {
     let signals = Signals::new().map_err(DaemonError::failed)?;
     match raise_file_limit() {
         Ok(limit) => tracing::debug!(files.limit = limit, "raised the limit on open files"),
@@ -81,21 +82,12 @@ async fn begin(start: Start) -> Result<Running, DaemonError> {
     let with_peers = start.config.peers.enabled && !start.secrets.is_empty();
     make_state_dir(&start.config.state_dir)?;
     let ports = Ports::bind(&start.config, with_peers)?;
-    // nothing is served yet: the disk may be waited for here
     let house = House::build(&start.config, &ports.admin_addresses(), &stop)?;
     let token = Token::load_or_create(&start.config.token_file()).map_err(DaemonError::failed)?;
     let (readiness, ready) = watch::channel(Readiness::Starting);
     let (reload, reloads) = mpsc::channel(4);
     let seat = Seat::default();
-    let about = About {
-        node: house.identity.node(),
-        name: start.config.node_name.clone(),
-        site: start.config.site.clone(),
-        version: env!("CARGO_PKG_VERSION"),
-        started_at: house.clock.now(),
-        started: house.clock.instant(),
-    };
-    let sources = sources::sources(&house, about, ready, &seat);
+    let sources = sources::sources(&house, about(&start.config, &house), ready, &seat);
     let control = sources::control(&house, reload);
     let server = admin::Server::new(&start.config.admin, token, sources, control);
     ports.announce();
@@ -123,21 +115,23 @@ async fn begin(start: Start) -> Result<Running, DaemonError> {
         };
         services.spawn(site.run(stop.clone(), house.drain.clone()));
     }
-    let (log, until) = (start.logging.clone(), end.clone());
-    services.spawn(async move {
-        log.run(until).await;
-        Ok(())
-    });
     let notifier = Notifier::from_env();
-    let (alive, end_of_life) = (notifier.clone(), end.clone());
-    services.spawn(async move {
-        alive.keep_alive(|| true, end_of_life).await;
-        Ok(())
-    });
+    spawn_watchers(&mut services, &notifier, &start.logging, &end);
     readiness.send_replace(Readiness::Ready);
     notifier.ready();
     let reloader = Reloader::new(config, start.file, start.logging, house.clone(), seat);
     Ok(Running { house, services, signals, notifier, readiness, reloader, reloads, stop, end })
+}
+
+fn about(config: &Config, house: &House) -> About {
+    About {
+        node: house.identity.node(),
+        name: config.node_name.clone(),
+        site: config.site.clone(),
+        version: env!("CARGO_PKG_VERSION"),
+        started_at: house.clock.now(),
+        started: house.clock.instant(),
+    }
 }
 
 /// The interfaces as they are now; watched from here on.
@@ -179,6 +173,20 @@ fn spawn_services(
     });
 }
 
+/// What lives until the last body is gone: signs of life, and the summing up of repeated messages.
+fn spawn_watchers(services: &mut Services, notifier: &Notifier, logging: &Logging, end: &Shutdown) {
+    let (log, until) = (logging.clone(), end.clone());
+    services.spawn(async move {
+        log.run(until).await;
+        Ok(())
+    });
+    let (alive, until) = (notifier.clone(), end.clone());
+    services.spawn(async move {
+        alive.keep_alive(|| true, until).await;
+        Ok(())
+    });
+}
+
 fn spawn_admin(services: &mut Services, server: admin::Server, listeners: Listeners, end: Shutdown) {
     services.spawn(async move { server.run(listeners, end).await.map_err(DaemonError::failed) });
 }
@@ -207,10 +215,10 @@ impl Running {
         self.notifier.ready();
         match &done {
             Ok(view) => {
-                tracing::info!(applied = ?view.applied, need_restart = ?view.need_restart, "read the configuration again")
+                tracing::info!(applied = ?view.applied, need_restart = ?view.need_restart, "reloaded the configuration")
             }
             Err(error) => {
-                tracing::error!(%error, "failed to read the configuration again: the old one stays")
+                tracing::error!(%error, "failed to reload the configuration: the old one stays")
             }
         }
         if let Some(request) = request

@@ -285,6 +285,8 @@ impl Engine {
 
     async fn follow(&self, case: Case, found: Found) -> Result<Reply, FetchError> {
         match found {
+            // it broke off between the look and this moment: a new try is worth more than its failure
+            Found::Running(running) if running.has_failed() => self.lead_alone(case, None).await,
             Found::Running(running) if running.variance().matches(&case.want.headers) => {
                 if let Some(range) = case.want.range()
                     && !soon_there(&running, range)

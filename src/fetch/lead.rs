@@ -331,9 +331,12 @@ impl Lead {
                 return Ok(Outcome::Transfer(Box::new(Transfer::new(begin))));
             }
         }
+        // a digest is of the thing, not of what the origin says in its place
+        let is_thing = arriving.answer.head.status() == StatusCode::OK;
+        let judge = if is_thing { self.case.judge } else { Judge::default() };
         let source = Source { body: response.into_body(), from: From::Origin, offer: None };
-        let mut begin = self.begin_with(arriving, begun, source, self.case.judge);
-        begin.finding = finding;
+        let mut begin = self.begin_with(arriving, begun, source, judge);
+        begin.finding = finding.filter(|_| is_thing);
         Ok(Outcome::Transfer(Box::new(Transfer::new(begin))))
     }
 
@@ -344,7 +347,10 @@ impl Lead {
         finding: Option<&mut Finding>,
     ) -> Option<(crate::digest::Digest, Vec<Offer>)> {
         let config = self.engine.0.config.load();
-        if !arriving.shareable || arriving.total.is_some_and(|total| total < config.min_size.bytes()) {
+        if !arriving.shareable
+            || arriving.answer.head.status() != StatusCode::OK
+            || arriving.total.is_some_and(|total| total < config.min_size.bytes())
+        {
             return None;
         }
         let head = &arriving.answer.head;

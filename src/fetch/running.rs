@@ -11,7 +11,7 @@ use super::view::TransferView;
 use crate::digest::Digest;
 use crate::http::StoredHead;
 use crate::policy::{Answer, Variance};
-use crate::store::Growing;
+use crate::store::{End, Growing};
 
 /// A running transfer: what is known of the thing, and the thing itself as it grows.
 #[derive(Debug)]
@@ -51,6 +51,10 @@ impl Running {
             tally: opening.tally,
             source: Mutex::new(opening.source),
         })
+    }
+
+    pub(super) fn has_failed(&self) -> bool {
+        matches!(self.growing.progress().end, Some(End::Failed(_)))
     }
 
     pub(super) fn growing(&self) -> &Growing {

@@ -89,7 +89,6 @@ impl Proxy {
             .header_read_timeout(HEAD_DEADLINE)
             .max_buf_size(HEAD_SIZE)
             .max_headers(HEAD_FIELDS)
-            .pipeline_flush(true)
             .serve_connection(io, service)
             .with_upgrades();
         tokio::pin!(connection);

@@ -5,12 +5,17 @@ use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::Sleep;
+
+/// How long, and for how many bytes, what a client still sends is read after our last word: closing over unread
+/// bytes would reset the connection, and the client could lose the answer.
+const LINGER: Duration = Duration::from_secs(1);
+const LINGER_BYTES: usize = 256 * 1024;
 
 /// How long a client may take nothing of what is there for it.
 const IDLE_WRITE: Duration = Duration::from_secs(300);
@@ -35,11 +40,34 @@ pub(super) struct ClientStream {
     stream: TcpStream,
     abort: Abort,
     waiting: Option<Pin<Box<Sleep>>>,
+    lingering: Option<Lingering>,
+}
+
+/// Reading what is left after the last answer.
+#[derive(Debug)]
+struct Lingering {
+    until: Pin<Box<Sleep>>,
+    left: usize,
 }
 
 impl ClientStream {
     pub(super) fn new(stream: TcpStream, abort: Abort) -> Self {
-        Self { stream, abort, waiting: None }
+        Self { stream, abort, waiting: None, lingering: None }
+    }
+
+    fn linger(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let Some(lingering) = &mut self.lingering else { return Poll::Ready(Ok(())) };
+        let mut scratch = [0; 8 * 1024];
+        while lingering.left > 0 && lingering.until.as_mut().poll(cx).is_pending() {
+            let mut room = ReadBuf::new(&mut scratch);
+            match ready!(Pin::new(&mut self.stream).poll_read(cx, &mut room)) {
+                Ok(()) if !room.filled().is_empty() => {
+                    lingering.left = lingering.left.saturating_sub(room.filled().len());
+                }
+                Ok(()) | Err(_) => break,
+            }
+        }
+        Poll::Ready(Ok(()))
     }
 
     /// Bounds how long a write that cannot go on waits.
@@ -96,7 +124,12 @@ impl AsyncWrite for ClientStream {
             // a FIN would tell an HTTP/1.0 client that the body is complete
             return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
         }
-        Pin::new(&mut self.stream).poll_shutdown(cx)
+        if self.lingering.is_none() {
+            ready!(Pin::new(&mut self.stream).poll_shutdown(cx))?;
+            let until = Box::pin(tokio::time::sleep(LINGER));
+            self.lingering = Some(Lingering { until, left: LINGER_BYTES });
+        }
+        self.linger(cx)
     }
 }
 

@@ -81,7 +81,7 @@ fn o06_a_taken_udp_port_degrades_and_is_retried() {
     let mut a = Larder::new("a").peers(&site).ready_to_start();
     let taken = UdpSocket::bind(a.peer()).unwrap();
     a.start_again();
-    assert_ne!(a.status()["health"]["status"], "ok");
+    wait_until("a word about the port in health", || a.status()["health"]["status"] != "ok");
     let origin = Origin::start();
     let script = Script::new(1000);
     a.get(&origin.serve("/f", script.clone())).assert_whole(&script);

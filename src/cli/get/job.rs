@@ -64,7 +64,7 @@ impl Getter {
 
     pub(super) async fn get(&self, args: &GetArgs, thing: Thing, started: Instant) -> Result<Done, Failure> {
         let stated = match &self.stated {
-            Some(text) => Some(self.from_sums(text, &thing)?),
+            Some(text) => Some(self.sum_of(text, &thing)?),
             None => thing.stated.clone(),
         };
         let file = list::file(args, &thing);
@@ -86,7 +86,7 @@ impl Getter {
         let mut part =
             self.open_part(&place, &thing.target, stated.clone(), args.no_resume || file.is_none())?;
         let progress = Progress::new(&name, args.json);
-        let source = self.download(args, &thing.target, stated.as_ref(), &mut part, &progress).await;
+        let source = self.download(args, &thing, stated.as_ref(), &mut part, &progress).await;
         progress.end();
         let source = source?;
         let (size, sha256) = (part.length(), part.sha256().hex());
@@ -121,7 +121,7 @@ impl Getter {
     async fn download(
         &self,
         args: &GetArgs,
-        target: &Target,
+        thing: &Thing,
         stated: Option<&Stated>,
         part: &mut Part,
         progress: &Progress,
@@ -129,7 +129,7 @@ impl Getter {
         let (mut tries, mut why) = (0, String::new());
         while tries < TRIES {
             let before = part.length();
-            match self.try_once(args, target, stated, part, progress).await {
+            match self.try_once(args, thing, stated, part, progress).await {
                 Ok(source) if part.is_right() => return Ok(source),
                 Ok(_) if before > 0 => {
                     part.restart().map_err(|error| Failure::new(Exit::Failed, error.to_string()))?
@@ -141,7 +141,7 @@ impl Getter {
             tries = if part.length() > before { 1 } else { tries + 1 };
             tokio::time::sleep(Duration::from_millis(200 << tries.min(4))).await;
         }
-        Err(Failure::new(Exit::Network, format!("cannot download {target}: {why}"))
+        Err(Failure::new(Exit::Network, format!("cannot download {}: {why}", thing.target))
             .hint("run the same command again to go on"))
     }
 
@@ -163,11 +163,12 @@ impl Getter {
     async fn try_once(
         &self,
         args: &GetArgs,
-        target: &Target,
+        thing: &Thing,
         stated: Option<&Stated>,
         part: &mut Part,
         progress: &Progress,
     ) -> Result<String, Trouble> {
+        let target = &thing.target;
         let mut fields = fields(args, stated);
         if part.is_resumable() {
             insert(&mut fields, header::RANGE, &format!("bytes={}-", part.length()));
@@ -177,7 +178,7 @@ impl Getter {
         } else if part.length() > 0 {
             part.restart()?;
         }
-        let response = self.follow(target.clone(), fields).await?;
+        let response = self.follow(thing, fields).await?;
         match response.status() {
             StatusCode::OK => part.restart()?,
             StatusCode::PARTIAL_CONTENT => {}
@@ -229,10 +230,17 @@ impl Getter {
         Err(Trouble::Passing("the partial file is not of this download".to_owned()))
     }
 
-    /// Follows redirects; nothing that names the user is ever sent along.
-    async fn follow(&self, mut target: Target, fields: HeaderMap) -> Result<Response<Incoming>, Trouble> {
+    /// Follows redirects; what names the user goes to the origin that the URL names and to no other.
+    async fn follow(&self, thing: &Thing, fields: HeaderMap) -> Result<Response<Incoming>, Trouble> {
+        let mut target = thing.target.clone();
         for _ in 0..=REDIRECTS {
-            let response = self.way.get(&target, fields.clone()).await.map_err(Trouble::Passing)?;
+            let mut fields = fields.clone();
+            if let Some(credentials) =
+                thing.credentials.as_ref().filter(|_| target.origin() == thing.target.origin())
+            {
+                insert(&mut fields, header::AUTHORIZATION, &credentials.basic());
+            }
+            let response = self.way.get(&target, fields).await.map_err(Trouble::Passing)?;
             let location = text(&response, header::LOCATION).filter(|_| response.status().is_redirection());
             let Some(location) = location else { return Ok(response) };
             // the prefix door leads back to itself
@@ -253,7 +261,7 @@ impl Getter {
         let failed = |why: String| {
             Failure::new(Exit::Network, format!("cannot read the digest from {}: {why}", thing.target))
         };
-        let response = match self.follow(thing.target.clone(), HeaderMap::new()).await {
+        let response = match self.follow(&thing, HeaderMap::new()).await {
             Ok(response) if response.status() == StatusCode::OK => response,
             Ok(response) => return Err(failed(response.status().to_string())),
             Err(Trouble::Passing(why)) => return Err(failed(why)),
@@ -263,7 +271,7 @@ impl Getter {
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    fn from_sums(&self, text: &str, thing: &Thing) -> Result<Stated, Failure> {
+    fn sum_of(&self, text: &str, thing: &Thing) -> Result<Stated, Failure> {
         let name = list::name(&thing.target);
         sums::find(text, &name).ok_or_else(|| {
             Failure::new(Exit::Failed, format!("the checksum file says nothing of {name}"))
@@ -310,7 +318,10 @@ async fn refusal(status: StatusCode, target: &Target, response: Response<Incomin
     let failure = |exit| Failure::new(exit, format!("cannot download {target}: {what}")).hint(of("hint"));
     match status {
         StatusCode::NOT_FOUND | StatusCode::GONE => Trouble::Final(failure(Exit::NotFound)),
-        _ if of("type").ends_with("digest-mismatch") => Trouble::Final(failure(Exit::Mismatch)),
+        // the daemon cut an earlier try of ours because its bytes were wrong
+        _ if of("type").ends_with("digest-mismatch") || of("type").ends_with(":cut") => {
+            Trouble::Final(failure(Exit::Mismatch))
+        }
         StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT => {
             Trouble::Passing(what)
         }

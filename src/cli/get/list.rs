@@ -3,6 +3,9 @@
 use std::io::{BufRead as _, IsTerminal as _};
 use std::path::PathBuf;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+
 use crate::cli::{Exit, Failure, GetArgs, output};
 use crate::digest::Stated;
 use crate::http::Target;
@@ -12,6 +15,25 @@ use crate::http::Target;
 pub(super) struct Thing {
     pub(super) target: Target,
     pub(super) stated: Option<Stated>,
+    /// `user:password` of the URL, for the host it names and no other.
+    pub(super) credentials: Option<Credentials>,
+}
+
+/// What stood before the `@` of a URL; never printed.
+#[derive(Clone)]
+pub(super) struct Credentials(String);
+
+impl Credentials {
+    /// The value of `Authorization` (RFC 7617).
+    pub(super) fn basic(&self) -> String {
+        format!("Basic {}", BASE64.encode(&self.0))
+    }
+}
+
+impl std::fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("…")
+    }
 }
 
 /// Reads `[DIGEST@]URL`: a digest is only what stands before the first `@` and is one.
@@ -20,13 +42,38 @@ pub(super) fn parse(text: &str, otherwise: Option<&Stated>) -> Result<Thing, Fai
         Some((Ok(stated), url)) => (Some(stated), url),
         Some((Err(_), _)) | None => (otherwise.cloned(), text),
     };
+    let (credentials, url) = split_credentials(url);
     let wrong = |why: String| {
-        Failure::new(Exit::Usage, format!("cannot download `{}`: {why}", without_query(url)))
+        Failure::new(Exit::Usage, format!("cannot download `{}`: {why}", without_query(&url)))
             .hint("write http://host/path or https://host/path, with DIGEST@ before it if you know it")
     };
     let uri = url.parse().map_err(|_ignored| wrong("this is no URL".to_owned()))?;
     let target = Target::from_uri(&uri).map_err(|error| wrong(error.to_string()))?;
-    Ok(Thing { target, stated })
+    Ok(Thing { target, stated, credentials })
+}
+
+/// Takes `user:password@` out of a URL: it belongs into a field, not into a target.
+fn split_credentials(url: &str) -> (Option<Credentials>, String) {
+    let Some((scheme, rest)) = url.split_once("://") else { return (None, url.to_owned()) };
+    let at = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let (authority, path) = rest.split_at(at);
+    match authority.rsplit_once('@') {
+        Some((user, host)) => (Some(Credentials(unescape(user))), format!("{scheme}://{host}{path}")),
+        None => (None, url.to_owned()),
+    }
+}
+
+/// Percent-decoding (RFC 3986 section 2.1); what is no escape stays.
+fn unescape(text: &str) -> String {
+    let (mut bytes, mut rest) = (Vec::new(), text);
+    while let Some((before, after)) = rest.split_once('%') {
+        bytes.extend_from_slice(before.as_bytes());
+        let byte = after.get(..2).and_then(|hex| u8::from_str_radix(hex, 16).ok());
+        bytes.push(byte.unwrap_or(b'%'));
+        rest = if byte.is_some() { after.get(2..).unwrap_or("") } else { after };
+    }
+    bytes.extend_from_slice(rest.as_bytes());
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// All things the arguments name.
@@ -98,9 +145,18 @@ mod tests {
         assert!(thing.stated.is_none());
         let thing = parse(&format!("md5:{}@http://h/", "0".repeat(32)), None).unwrap();
         assert_eq!(thing.stated.unwrap().algorithm().name(), "md5");
-        for wrong in ["", "h/p", "ftp://h/", "http://u:p@h/", "zz@http://h/"] {
+        for wrong in ["", "h/p", "ftp://h/", "zz@http://h/"] {
             assert!(parse(wrong, None).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn credentials_leave_the_url_and_are_never_shown() {
+        let thing = parse("http://us%40er:pa%zz@h:81/p@q?x=@", None).unwrap();
+        assert_eq!(thing.target.url(), "http://h:81/p@q?x=@");
+        assert_eq!(thing.credentials.as_ref().unwrap().0, "us@er:pa%zz");
+        assert!(!format!("{thing:?}").contains("pa"));
+        assert!(parse("http://h/a@b", None).unwrap().credentials.is_none());
     }
 
     #[test]
