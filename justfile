@@ -1,0 +1,21 @@
+# The habits of the house as commands; each is plain cargo or a script of .ci/.
+
+# What a commit needs to pass: format, lints, tests.
+check:
+    bash .ci/run
+
+# The tests alone.
+test *args:
+    cargo test --locked {{args}}
+
+# Real clients through real nodes; needs root and nginx. `just full curl git` runs those two alone.
+full *clients:
+    .ci/full {{clients}}
+
+# Benchmarks.
+bench *args:
+    cargo bench --locked {{args}}
+
+# Formats the code.
+fmt:
+    cargo fmt
