@@ -43,8 +43,9 @@ fn screen(status: &Status, colour: bool) -> String {
     ];
     let troubles = status.health.reasons.iter().map(|reason| format!("           {reason}"));
     let held = format!(
-        "  cache    {} blobs, {} of {} ({}), {} pinned",
+        "  cache    {} blob{}, {} of {} ({}), {} pinned",
         cache.blobs,
+        if cache.blobs == 1 { "" } else { "s" },
         ByteSize(cache.bytes),
         ByteSize(cache.max_bytes),
         share(cache.bytes, cache.max_bytes),

@@ -138,8 +138,11 @@ impl Site {
             service.run(until).await;
             Ok(())
         });
+        if self.config.peers.listen.is_empty() {
+            server.serve_only_at(addresses(&self.endpoints()));
+        }
         self.spawn_listeners(&mut tasks, lasting, &server, &stop, drain)?;
-        let ended = self.stay(tasks, &discovery, &stop).await;
+        let ended = self.stay(tasks, &discovery, &server, &stop).await;
         if !client.close(std::time::Duration::from_secs(1)).await {
             tracing::debug!("some connections to neighbours did not close in time");
         }
@@ -169,6 +172,7 @@ impl Site {
         &self,
         mut tasks: Tasks,
         discovery: &Discovery,
+        server: &peer::Server,
         stop: &Shutdown,
     ) -> Result<Ended, DaemonError> {
         let follows = self.config.peers.listen.is_empty() && !self.is_guest;
@@ -182,6 +186,7 @@ impl Site {
                 }
                 Ok(()) = interfaces.changed(), if follows => {
                     let now = endpoints(&self.config, &interfaces.borrow_and_update());
+                    server.serve_only_at(addresses(&now));
                     discovery.set_endpoints(now).await;
                 }
                 task = tasks.join_next() => match task {
@@ -261,6 +266,11 @@ pub(super) fn endpoints(config: &Config, interfaces: &[Interface]) -> Vec<Endpoi
         Endpoint { local, broadcast: named.or(own), index: interface.index }
     });
     found.collect()
+}
+
+/// The addresses of these endpoints.
+fn addresses(endpoints: &[Endpoint]) -> Vec<IpAddr> {
+    endpoints.iter().map(|endpoint| endpoint.local.ip().to_canonical()).collect()
 }
 
 /// A link-local IPv6 address is one only together with its interface.

@@ -36,6 +36,9 @@ const AT_ONCE: [&str; 17] = [
 
 /// Reads the configuration again.
 pub(super) struct Reloader {
+    /// What the daemon started with: what needs a restart is measured against it.
+    started: Arc<Config>,
+    /// What holds now.
     config: Arc<Config>,
     file: Option<PathBuf>,
     logging: Logging,
@@ -51,7 +54,7 @@ impl Reloader {
         house: House,
         seat: Seat,
     ) -> Self {
-        Self { config, file, logging, house, seat }
+        Self { started: Arc::clone(&config), config, file, logging, house, seat }
     }
 
     /// How long running bodies may go on at a stop.
@@ -67,7 +70,7 @@ impl Reloader {
         let new =
             loaded.map_err(|error| error.to_string())?.map_err(|complaints| complaints.to_string())?.config;
         self.logging.set_level(&new.log.level).map_err(|error| error.to_string())?;
-        let view = compare(&self.config, &new);
+        let view = compare(&self.started, &self.config, &new);
         self.house.cache.set_limits(new.cache.clone());
         self.house.proxy.set_config(new.proxy.clone());
         self.house.engine.set_config(new.engine(), new.rule.clone());
@@ -80,15 +83,23 @@ impl Reloader {
     }
 }
 
-fn compare(old: &Config, new: &Config) -> ReloadView {
+/// What changes now, and what differs from the start and needs a new one.
+fn compare(started: &Config, old: &Config, new: &Config) -> ReloadView {
+    let (applied, _) = changed(old, new).into_iter().partition(|key| holds_at_once(key));
+    let (_, need_restart) =
+        changed(started, new).into_iter().partition::<Vec<_>, _>(|key| holds_at_once(key));
+    ReloadView { applied, need_restart }
+}
+
+fn changed(old: &Config, new: &Config) -> Vec<String> {
     let (old, new) = (flat(old), flat(new));
     let keys = old.keys().chain(new.keys().filter(|key| !old.contains_key(*key)));
-    let changed = keys.filter(|key| old.get(*key) != new.get(*key));
-    let (applied, need_restart) = changed.cloned().partition(|key| {
-        let holds = |at_once: &&str| *at_once == key || (at_once.ends_with('.') && key.starts_with(*at_once));
-        key == "drain_timeout" || AT_ONCE.iter().any(holds)
-    });
-    ReloadView { applied, need_restart }
+    keys.filter(|key| old.get(*key) != new.get(*key)).cloned().collect()
+}
+
+fn holds_at_once(key: &str) -> bool {
+    let holds = |at_once: &&str| *at_once == key || (at_once.ends_with('.') && key.starts_with(*at_once));
+    key == "drain_timeout" || AT_ONCE.iter().any(holds)
 }
 
 /// Every key with its value, dotted.
@@ -125,8 +136,11 @@ mod tests {
         new.bans.strikes = 9;
         new.peers.port = 1;
         new.site = "other".to_owned();
-        let view = compare(&old, &new);
+        let view = compare(&old, &old, &new);
         assert_eq!(view.applied, ["bans.strikes", "cache.max_size"]);
         assert_eq!(view.need_restart, ["peers.port", "site"]);
+        let again = compare(&old, &new, &new);
+        assert!(again.applied.is_empty());
+        assert_eq!(again.need_restart, ["peers.port", "site"], "told until it is restarted");
     }
 }

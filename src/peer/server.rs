@@ -22,6 +22,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use arc_swap::ArcSwapOption;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -114,6 +115,8 @@ struct Inner {
     uploads: Arc<Semaphore>,
     most_uploads: usize,
     throttle: Throttle,
+    /// The addresses of this machine that neighbours may come to; none: all of them.
+    addresses: ArcSwapOption<Vec<IpAddr>>,
     /// The largest part sent between two looks at the throttle.
     part: AtomicUsize,
     /// Bytes of bodies sent so far.
@@ -160,6 +163,7 @@ impl Server {
             uploads: Arc::new(Semaphore::new(most_uploads)),
             most_uploads,
             throttle: Throttle::new(config.upload_rate),
+            addresses: ArcSwapOption::empty(),
             part: AtomicUsize::new(upload::part(config.upload_rate)),
             uploaded: Arc::default(),
         })))
@@ -172,7 +176,7 @@ impl Server {
         acceptor
             .run(shutdown, |accepted| match accepted {
                 Accepted::Admitted { stream, from, permit } => {
-                    if self.0.bans.is_banned(from.ip()) {
+                    if self.0.bans.is_banned(from.ip()) || !self.serves_at(&stream) {
                         return;
                     }
                     let guest = self.clone().serve(stream, from.ip(), permit, shutdown.clone());
@@ -183,6 +187,17 @@ impl Server {
                 }
             })
             .await
+    }
+
+    /// From now on only connections to these addresses of this machine are served, whatever is listened on.
+    pub fn serve_only_at(&self, addresses: Vec<IpAddr>) {
+        self.0.addresses.store(Some(Arc::new(addresses)));
+    }
+
+    fn serves_at(&self, stream: &TcpStream) -> bool {
+        let addresses = self.0.addresses.load();
+        let Some(addresses) = addresses.as_deref() else { return true };
+        stream.local_addr().is_ok_and(|at| addresses.contains(&at.ip().to_canonical()))
     }
 
     /// Changes the rate, for running uploads as well.

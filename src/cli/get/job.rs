@@ -15,7 +15,7 @@ use super::progress::Progress;
 use super::way::Way;
 use super::{Done, seconds_since, sums};
 use crate::cli::{Exit, Failure, GetArgs};
-use crate::digest::Stated;
+use crate::digest::{Stated, hex};
 use crate::http::Target;
 use crate::net::throttle::Throttle;
 
@@ -23,7 +23,6 @@ use crate::net::throttle::Throttle;
 const TRIES: u32 = 6;
 /// The largest checksum file that is read.
 const SUMS: usize = 4 * 1024 * 1024;
-const REDIRECTS: usize = 10;
 
 /// What all downloads of one command share.
 pub(super) struct Getter {
@@ -70,7 +69,7 @@ impl Getter {
         let file = list::file(args, &thing);
         let name = file.as_ref().map_or_else(|| "-".to_owned(), |file| file.display().to_string());
         if let (Some(file), Some(stated)) = (&file, &stated)
-            && let Some((size, sha256)) = part::is_there(file, stated)
+            && let Some((size, sha256)) = tokio::task::block_in_place(|| part::is_there(file, stated))
         {
             let sha256 = sha256.hex();
             return Ok(Done {
@@ -82,13 +81,20 @@ impl Getter {
                 seconds: 0.0,
             });
         }
-        let place = file.clone().unwrap_or_else(temporary);
+        let place = match &file {
+            Some(file) => file.clone(),
+            None => temporary()?,
+        };
+        make_folder(&place)?;
         let mut part =
             self.open_part(&place, &thing.target, stated.clone(), args.no_resume || file.is_none())?;
         let progress = Progress::new(&name, args.json);
         let source = self.download(args, &thing, stated.as_ref(), &mut part, &progress).await;
         progress.end();
-        let source = source?;
+        let source = match source {
+            Ok(source) => source,
+            Err(failure) => return Err(give_up(part, failure)),
+        };
         let (size, sha256) = (part.length(), part.sha256().hex());
         let placed = match &file {
             Some(file) => part.finish(file),
@@ -112,7 +118,9 @@ impl Getter {
         stated: Option<Stated>,
         anew: bool,
     ) -> Result<Part, Failure> {
-        Part::open(place, &target.url(), stated, anew).map_err(|error| {
+        let open = || Part::open(place, &target.url(), stated, anew);
+        // what is there is hashed first
+        tokio::task::block_in_place(open).map_err(|error| {
             Failure::new(Exit::Failed, format!("cannot open {}.part: {error}", place.display()))
                 .hint("choose another place with -o or -O")
         })
@@ -233,7 +241,7 @@ impl Getter {
     /// Follows redirects; what names the user goes to the origin that the URL names and to no other.
     async fn follow(&self, thing: &Thing, fields: HeaderMap) -> Result<Response<Incoming>, Trouble> {
         let mut target = thing.target.clone();
-        for _ in 0..=REDIRECTS {
+        for _ in 0..=self.way.redirects() {
             let mut fields = fields.clone();
             if let Some(credentials) =
                 thing.credentials.as_ref().filter(|_| target.origin() == thing.target.origin())
@@ -306,8 +314,11 @@ fn text(response: &Response<Incoming>, name: HeaderName) -> Option<String> {
 /// Whose bytes they are, from `Cache-Status`.
 fn source(response: &Response<Incoming>) -> String {
     let status = text(response, HeaderName::from_static("cache-status")).unwrap_or_default();
+    if status.contains("; hit") || status.contains("fwd-status=304") {
+        return "cache".to_owned();
+    }
     let detail = status.split("detail=\"").nth(1).and_then(|rest| rest.split('"').next());
-    detail.map_or_else(|| if status.contains("; hit") { "cache" } else { "origin" }.to_owned(), str::to_owned)
+    detail.unwrap_or("origin").to_owned()
 }
 
 async fn refusal(status: StatusCode, target: &Target, response: Response<Incoming>) -> Trouble {
@@ -334,6 +345,25 @@ async fn read(response: Response<Incoming>, most: usize) -> Result<Bytes, String
     limited.collect().await.map(http_body_util::Collected::to_bytes).map_err(|error| error.to_string())
 }
 
-fn temporary() -> PathBuf {
-    std::env::temp_dir().join(format!("larder-get-{}", std::process::id()))
+/// A file of which nothing came is no beginning of anything.
+fn give_up(part: Part, failure: Failure) -> Failure {
+    if part.length() == 0
+        && let Err(error) = part.discard()
+    {
+        tracing::debug!(%error, "an empty partial file stays");
+    }
+    failure
+}
+
+fn make_folder(file: &Path) -> Result<(), Failure> {
+    let Some(folder) = file.parent().filter(|folder| !folder.as_os_str().is_empty()) else { return Ok(()) };
+    std::fs::create_dir_all(folder)
+        .map_err(|error| Failure::new(Exit::Failed, format!("cannot make {}: {error}", folder.display())))
+}
+
+/// A name that nobody can have guessed: the folder is everybody's.
+fn temporary() -> Result<PathBuf, Failure> {
+    let mut random = [0; 16];
+    getrandom::fill(&mut random).map_err(|error| Failure::new(Exit::Failed, error.to_string()))?;
+    Ok(std::env::temp_dir().join(format!("larder-get-{}", hex(&random))))
 }

@@ -22,7 +22,12 @@ use crate::digest::hex;
 use crate::http::{Scheme, Target};
 
 /// Where requests go.
-pub(super) enum Way {
+pub(super) struct Way {
+    to: To,
+    redirects: usize,
+}
+
+enum To {
     /// The doors of a running daemon.
     Daemon(SocketAddr),
     /// An engine in this process.
@@ -34,11 +39,12 @@ impl Way {
     pub(super) async fn open(node: &ConfigFile, first: &Target) -> Result<Self, Failure> {
         let environment = Environment::of_process();
         let loaded = load(node.as_deref(), &environment)?;
+        let redirects = loaded.config.origin.max_redirects;
         if let Some(doors) = loaded.config.proxy.listen.first() {
             let client = AdminClient::to(&loaded)?;
             let alive = tokio::task::spawn_blocking(move || client.alive().is_ok()).await;
             if alive.unwrap_or(false) && TcpStream::connect(doors).await.is_ok() {
-                return Ok(Self::Daemon(*doors));
+                return Ok(Self { to: To::Daemon(*doors), redirects });
             }
         }
         let secrets = load_secrets(&loaded.config, &environment)?.secrets;
@@ -47,22 +53,27 @@ impl Way {
         let folder = working_folder(&environment)?;
         let local = Local::open(config, secrets, &folder).await;
         let local = local.map_err(|error| Failure::new(Exit::Failed, error.to_string()))?;
-        Ok(Self::Here(Box::new(local)))
+        Ok(Self { to: To::Here(Box::new(local)), redirects })
+    }
+
+    /// How many redirects are followed.
+    pub(super) fn redirects(&self) -> usize {
+        self.redirects
     }
 
     /// One request through the doors; redirects are for the caller.
     pub(super) async fn get(&self, target: &Target, fields: HeaderMap) -> Result<Response<Incoming>, String> {
-        match self {
-            Self::Daemon(doors) => {
+        match &self.to {
+            To::Daemon(doors) => {
                 let stream = TcpStream::connect(doors).await.map_err(|error| error.to_string())?;
                 converse(stream, request(target, fields)?).await
             }
-            Self::Here(local) => converse(local.connect(), request(target, fields)?).await,
+            To::Here(local) => converse(local.connect(), request(target, fields)?).await,
         }
     }
 
     pub(super) async fn close(self) {
-        if let Self::Here(local) = self {
+        if let To::Here(local) = self.to {
             local.close().await;
         }
     }

@@ -146,6 +146,24 @@ fn a_digest_the_client_states_is_the_judge() {
 }
 
 #[test]
+fn a_stated_digest_judges_what_is_held_as_well() {
+    let (origin, a) = alone();
+    let script = Script::new(300_000).cache_control("max-age=600");
+    let url = origin.serve("/f.bin", script.clone());
+    a.get(&url).assert_whole(&script);
+    a.wait_for_blob(&script.digest());
+    let wrong = format!("sha256:{}", sha256(b"something else"));
+    for refused in [
+        a.ask(&url).field("Larder-Digest", &wrong).send(),
+        a.door(&format!("/@{wrong}/http/{}/f.bin", origin.address())).send(),
+        a.ask(&url).field("Larder-Digest", &wrong).range("0-").send(),
+    ] {
+        assert!(!refused.is_success(), "held bytes of another digest were given: {}", refused.status);
+    }
+    a.get(&url).assert_whole(&script);
+}
+
+#[test]
 fn a_retry_after_a_digest_cut_is_told_to_start_anew() {
     let (origin, a) = alone();
     let script = Script::new(2 * MIB);

@@ -379,7 +379,7 @@ pub fn bare_command(program: impl AsRef<std::ffi::OsStr>, home: &Path) -> Comman
 /// Runs the program without a node, in this home folder.
 pub fn larder(home: &Path, arguments: &[&str]) -> Ran {
     let mut command = bare_command(BINARY, home);
-    command.args(arguments);
+    command.args(arguments).current_dir(home);
     run(command)
 }
 
