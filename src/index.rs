@@ -195,6 +195,12 @@ impl Index {
         self.0.state_writer.mark();
     }
 
+    /// A client has the whole and right thing: what was remembered of its cuts is over.
+    pub fn lift_cut(&self, client: IpAddr, url: &UrlKey) {
+        self.0.state.lift_cut(client, url);
+        self.0.state_writer.mark();
+    }
+
     /// A setting that the daemon made for itself.
     pub fn setting(&self, name: &str) -> Option<String> {
         self.0.state.settings.get(&name.to_owned()).map(|setting| setting.value.clone())

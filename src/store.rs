@@ -31,7 +31,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::digest::Digest;
 
 pub use blob::Blob;
-pub use growing::{End, Failure, Follower, Growing, Hold, Progress, WriteError, WriteNote, Writer};
+pub use growing::{End, Failure, Follower, Growing, Hold, Mark, Progress, WriteError, WriteNote, Writer};
 pub use ingest::{Committed, Ingest};
 pub use recovery::PartialRecord;
 

@@ -19,7 +19,7 @@ use crate::http::{Body, BodyError, boxed};
 use crate::index::Index;
 use crate::policy::UrlKey;
 use crate::range::RangeSet;
-use crate::store::{Blob, Failure, Follower, Growing};
+use crate::store::{Blob, End, Failure, Follower, Growing};
 
 /// How long a cut is remembered.
 const REMEMBER: Duration = Duration::from_secs(7 * 86_400);
@@ -60,11 +60,11 @@ impl Tally {
         self.lock().received = offset;
     }
 
-    /// The transfer starts over: nothing of what was received will be delivered.
-    pub(super) fn start_over(&self, from: From) {
+    /// What was received beyond `offset` will not be delivered.
+    pub(super) fn take_back(&self, offset: u64) {
         let mut state = self.lock();
-        self.discard(&state);
-        *state = State { sources: vec![(0, from)], ..State::default() };
+        self.discard(&state, offset);
+        state.received = state.received.min(offset);
     }
 
     fn delivered(&self, range: Range<u64>) {
@@ -80,8 +80,8 @@ impl Tally {
         state.delivered.insert(range);
     }
 
-    fn discard(&self, state: &State) {
-        for gap in state.delivered.missing(0..state.received) {
+    fn discard(&self, state: &State, from: u64) {
+        for gap in state.delivered.missing(from..state.received.max(from)) {
             for (part, from) in state.split(gap) {
                 if from != From::Cache {
                     self.ledger.discarded(from, part.end - part.start);
@@ -98,7 +98,7 @@ impl Tally {
 impl Drop for Tally {
     fn drop(&mut self) {
         let state = std::mem::take(&mut *self.lock());
-        self.discard(&state);
+        self.discard(&state, 0);
     }
 }
 
@@ -129,9 +129,72 @@ impl Cuts {
     }
 
     /// A client that holds the first `at` bytes of something wrong must not be given the rest of it.
-    fn note(&self, failure: &Failure, at: u64) {
-        if matches!(failure, Failure::Digest | Failure::Changed) && at > 0 {
+    fn note(&self, at: u64) {
+        if at > 0 {
             self.index.put_cut(self.client, &self.url, at, self.clock.now().plus(REMEMBER));
+        }
+    }
+
+    /// Written down before it is known whether the bytes are wrong: whatever happens to this client, to the
+    /// source or to this process, the rest is not added to them.
+    fn open(self) -> OpenCut {
+        let before = self.index.cut(self.client, &self.url, self.clock.now());
+        self.note(u64::MAX);
+        OpenCut { cuts: self, before, at: 0 }
+    }
+}
+
+/// Unproven bytes went to a client.
+#[derive(Debug)]
+pub(super) struct OpenCut {
+    cuts: Cuts,
+    /// What was remembered of this client and URL before.
+    before: Option<u64>,
+    at: u64,
+}
+
+impl OpenCut {
+    /// The proof came, or did not.
+    pub(super) fn settle(self, end: &End) {
+        let Cuts { index, client, url, .. } = &self.cuts;
+        index.lift_cut(*client, url);
+        let at = match end {
+            End::Complete(_) => self.before.unwrap_or(0),
+            End::Failed(_) => self.before.unwrap_or(0).max(self.at),
+        };
+        self.cuts.note(at);
+    }
+}
+
+/// What one reader of a running transfer has of it that is not proved.
+struct Reading {
+    running: Arc<Running>,
+    cuts: Cuts,
+    open: Option<OpenCut>,
+}
+
+impl Reading {
+    fn took(&mut self, range: &Range<u64>) {
+        self.running.tally().delivered(range.clone());
+        if self.open.is_none() && self.running.is_unproven() {
+            self.open = Some(self.cuts.clone().open());
+        }
+        if let Some(open) = &mut self.open {
+            open.at = range.end;
+        }
+    }
+
+    fn failed(&mut self, failure: &Failure, at: u64) {
+        if self.open.is_none() && matches!(failure, Failure::Digest | Failure::Changed) {
+            self.cuts.note(at);
+        }
+    }
+}
+
+impl Drop for Reading {
+    fn drop(&mut self) {
+        if let Some(open) = self.open.take() {
+            self.running.park(open);
         }
     }
 }
@@ -209,7 +272,7 @@ pub(super) fn judged(body: Body, digest: Digest, cuts: Cuts) -> Body {
                         }
                     }
                     None if hasher.so_far() != digest => {
-                        cuts.note(&Failure::Digest, given);
+                        cuts.note(given);
                         return Err(BodyError::from(Failure::Digest));
                     }
                     None => {
@@ -225,32 +288,43 @@ pub(super) fn judged(body: Body, digest: Digest, cuts: Cuts) -> Body {
 /// A slice of a running transfer.
 pub(super) fn of_growing(running: &Arc<Running>, start: u64, end: Option<u64>, cuts: Cuts) -> Body {
     let follower = running.growing().follow(start, end);
-    let running = Arc::clone(running);
-    follow(follower, cuts, move |range| running.tally().delivered(range))
+    let reading = Reading { running: Arc::clone(running), cuts, open: None };
+    follow(follower, reading, Reading::took, Reading::failed)
 }
 
 /// A slice of a blob that is being proved again.
 pub(super) fn of_proof(growing: &Growing, start: u64, end: Option<u64>, cuts: Cuts, ledger: Ledger) -> Body {
-    follow(growing.follow(start, end), cuts, move |range| {
-        ledger.delivered(From::Cache, range.end - range.start)
-    })
+    follow(
+        growing.follow(start, end),
+        (cuts, ledger),
+        |(_, ledger), range| ledger.delivered(From::Cache, range.end - range.start),
+        |(cuts, _), _failure, at| cuts.note(at),
+    )
 }
 
-fn follow(follower: Follower, cuts: Cuts, count: impl Fn(Range<u64>) + Send + 'static) -> Body {
-    let state = (follower, cuts, count);
-    boxed(StreamBody::new(stream::try_unfold(state, |(mut follower, cuts, count)| async move {
-        match follower.next().await {
-            Ok(Some((from, bytes))) => {
-                count(from..from + bytes.len() as u64);
-                Ok(Some((Frame::data(bytes), (follower, cuts, count))))
+/// Reads on; `took` is told of every piece, `failed` of an end that is none.
+fn follow<S: Send + 'static>(
+    follower: Follower,
+    state: S,
+    took: impl Fn(&mut S, &Range<u64>) + Copy + Send + 'static,
+    failed: impl Fn(&mut S, &Failure, u64) + Copy + Send + 'static,
+) -> Body {
+    boxed(StreamBody::new(stream::try_unfold(
+        (follower, state),
+        move |(mut follower, mut state)| async move {
+            match follower.next().await {
+                Ok(Some((from, bytes))) => {
+                    took(&mut state, &(from..from + bytes.len() as u64));
+                    Ok(Some((Frame::data(bytes), (follower, state))))
+                }
+                Ok(None) => Ok(None),
+                Err(failure) => {
+                    failed(&mut state, &failure, follower.position());
+                    Err(BodyError::from(failure))
+                }
             }
-            Ok(None) => Ok(None),
-            Err(failure) => {
-                cuts.note(&failure, follower.position());
-                Err(BodyError::from(failure))
-            }
-        }
-    })))
+        },
+    )))
 }
 
 #[cfg(test)]
@@ -277,11 +351,12 @@ mod tests {
     }
 
     #[test]
-    fn starting_over_discards_what_came() {
+    fn taking_back_discards_what_came() {
         let ledger = Ledger::new();
         let tally = Tally::new(ledger.clone(), From::Peer, 0);
         tally.received(30);
-        tally.start_over(From::Origin);
+        tally.take_back(0);
+        tally.source(0, From::Origin);
         tally.received(10);
         tally.delivered(0..10);
         drop(tally);

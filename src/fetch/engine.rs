@@ -137,7 +137,7 @@ impl Engine {
         let mut case = Case { want, url, rule, judge, why: "uri-miss" };
         if case.want.is_authorized() {
             case.why = "request";
-            return if case.want.method == Method::HEAD {
+            return if case.want.method == Method::HEAD || case.want.range().is_some() {
                 self.pass(&case).await
             } else {
                 self.lead_alone(case, None).await
@@ -178,7 +178,12 @@ impl Engine {
     async fn serve_or_fetch(&self, mut case: Case) -> Result<Reply, FetchError> {
         // where a digest must hold, what a URL led to earlier is no answer: the thing itself was looked for before
         let variants = if case.judge.binding { Vec::new() } else { self.0.cache.variants(&case.url) };
-        let stored = variants.iter().find(|v| v.variance.matches(&case.want.headers)).cloned();
+        // the newest that matches (RFC 9111 section 4.1) and whose bytes are still here
+        let usable = |v: &&Arc<ResourceRecord>| {
+            let is_held = v.digest.is_none_or(|digest| self.0.cache.holds(&digest).is_some());
+            is_held && v.variance.matches(&case.want.headers)
+        };
+        let stored = variants.iter().filter(usable).max_by_key(|v| v.answer.response_time).cloned();
         if stored.is_none() && !variants.is_empty() {
             case.why = "vary-miss";
         }
@@ -195,7 +200,7 @@ impl Engine {
         match plan {
             Plan::Serve { .. } => {
                 if let Some(stored) = &stored
-                    && let Some(held) = self.open(stored, &case).await?
+                    && let Some(held) = self.open(stored, &case).await
                 {
                     return Ok(Reply { given: Given::Held(Box::new(held)), status: CacheStatus::hit() });
                 }
@@ -203,7 +208,7 @@ impl Engine {
             }
             Plan::ServeAndRevalidate { .. } => {
                 if let Some(stored) = &stored
-                    && let Some(held) = self.open(stored, &case).await?
+                    && let Some(held) = self.open(stored, &case).await
                 {
                     self.revalidate_behind(case, Arc::clone(stored));
                     let status = CacheStatus::hit().remarked("stale while it is revalidated");
@@ -233,8 +238,11 @@ impl Engine {
         let engine = self.clone();
         // joined by the drain
         drop(self.0.drain.spawn(async move {
-            if let Err(error) = engine.fetch_new(case, Some(stored), true).await {
-                tracing::debug!(%error, "failed to revalidate behind a client's back");
+            match engine.fetch_new(case, Some(stored), true).await {
+                // a new version is received to its end, although nobody reads it
+                Ok(Reply { given: Given::Held(held), .. }) => held.settled().await,
+                Ok(_) => {}
+                Err(error) => tracing::debug!(%error, "failed to revalidate behind a client's back"),
             }
         }));
     }
@@ -249,10 +257,13 @@ impl Engine {
         if case.want.method == Method::HEAD {
             return self.pass(&case).await;
         }
-        if case.want.is_private()
+        let alone = case.want.is_private()
             || (case.want.is_conditional() && stored.is_none())
-            || self.0.flights.is_alone(&case.url)
-        {
+            || self.0.flights.is_alone(&case.url);
+        if alone && case.want.range().is_some() && stored.is_none() {
+            return self.pass(&Case { why: "partial", ..case }).await;
+        }
+        if alone {
             return self.lead_alone(case, stored.map(|stored| (stored, stale_allowed))).await;
         }
         if stored.is_none() && !self.worth_the_whole(&case, key).await {
@@ -262,7 +273,7 @@ impl Engine {
             Part::Lead(permit) => self.lead(case, stored.map(|s| (s, stale_allowed)), Some(permit)).await,
             Part::Follow(watcher) => {
                 let found = watcher.found().await;
-                self.follow(case, found).await
+                self.follow(case, found, stored.map(|stored| (stored, stale_allowed))).await
             }
         }
     }
@@ -279,33 +290,62 @@ impl Engine {
             return soon_there(&running, range);
         }
         match (case.judge.digest, self.neighbours(case)) {
-            (Some(digest), Some(neighbours)) => !neighbours.holders(digest).await.is_empty(),
+            (Some(digest), Some(neighbours)) => {
+                let near = matches!(range, RangeRequest::From { first, .. } if first <= AHEAD);
+                let is_small = |size: u64| size <= super::judge::WHOLE;
+                let holders = neighbours.holders(digest).await;
+                holders.iter().any(|offer| near || offer.holding.size.is_some_and(is_small))
+            }
             _ => false,
         }
     }
 
-    async fn follow(&self, case: Case, found: Found) -> Result<Reply, FetchError> {
+    async fn follow(
+        &self,
+        case: Case,
+        found: Found,
+        own: Option<(Arc<ResourceRecord>, bool)>,
+    ) -> Result<Reply, FetchError> {
+        let status = |case: &Case, remark: &str| CacheStatus {
+            collapsed: true,
+            ..CacheStatus::forwarded(case.why, remark)
+        };
         match found {
-            // it broke off between the look and this moment: a new try is worth more than its failure
-            Found::Running(running) if running.has_failed() => self.lead_alone(case, None).await,
-            Found::Running(running) if running.variance().matches(&case.want.headers) => {
+            Found::Running(running) if running.can_be_joined(&case.want.headers) => {
                 if let Some(range) = case.want.range()
                     && !soon_there(&running, range)
                 {
                     return self.pass(&Case { why: "partial", ..case }).await;
                 }
-                let status =
-                    CacheStatus { collapsed: true, ..CacheStatus::forwarded(case.why, running.detail()) };
-                self.give_running(&case, running, status).await
+                let status = status(&case, &running.detail());
+                match self.give_running(&case, running, status).await {
+                    Err(FetchError::Again) => self.lead_alone(case.without_peers(), None).await,
+                    given @ (Ok(_) | Err(_)) => given,
+                }
             }
-            Found::Stored(record, remark) => match self.open(&record, &case).await? {
-                Some(held) => Ok(Reply {
-                    given: Given::Held(Box::new(held)),
-                    status: CacheStatus { collapsed: true, ..CacheStatus::forwarded(case.why, remark) },
-                }),
-                None => self.lead_alone(case, None).await,
-            },
-            Found::Running(_) | Found::Leave => self.lead_alone(case, None).await,
+            Found::Confirmed(record) if record.variance.matches(&case.want.headers) => {
+                match self.open(&record, &case).await {
+                    Some(held) => {
+                        let status = status(&case, "confirmed by the origin");
+                        Ok(Reply { given: Given::Held(Box::new(held)), status })
+                    }
+                    None => self.lead_alone(case, None).await,
+                }
+            }
+            Found::Stale(record, why)
+                if own.as_ref().is_some_and(|(own, allowed)| *allowed && **own == *record) =>
+            {
+                match self.open(&record, &case).await {
+                    Some(held) => {
+                        let status = status(&case, why);
+                        Ok(Reply { given: Given::Held(Box::new(held)), status })
+                    }
+                    None => self.lead_alone(case, None).await,
+                }
+            }
+            Found::Running(_) | Found::Confirmed(_) | Found::Stale(..) | Found::Leave => {
+                self.lead_alone(case, own).await
+            }
             Found::Failed(error) => Err(FetchError::Source(error.to_string())),
         }
     }
@@ -318,8 +358,22 @@ impl Engine {
         self.lead(case, stored, None).await
     }
 
-    /// Leads in a task of its own: the client may leave without hurting those who follow.
+    /// Leads in a task of its own: the client may leave without hurting those who follow. Where the thing turns
+    /// out to be another one before anything went out, the client has the origin's own answer.
     async fn lead(
+        &self,
+        case: Case,
+        stored: Option<(Arc<ResourceRecord>, bool)>,
+        permit: Option<Permit>,
+    ) -> Result<Reply, FetchError> {
+        let again = case.without_peers();
+        match self.lead_once(case, stored, permit).await {
+            Err(FetchError::Again) => self.lead_once(again, None, None).await,
+            given @ (Ok(_) | Err(_)) => given,
+        }
+    }
+
+    async fn lead_once(
         &self,
         case: Case,
         stored: Option<(Arc<ResourceRecord>, bool)>,
@@ -346,6 +400,9 @@ impl Engine {
                 Some(End::Failed(Failure::Digest)) if progress.released == 0 => {
                     return Err(FetchError::Digest);
                 }
+                Some(End::Failed(Failure::Changed)) if progress.released == 0 => {
+                    return Err(FetchError::Again);
+                }
                 Some(End::Failed(failure)) if progress.released == 0 => {
                     return Err(FetchError::Source(failure.to_string()));
                 }
@@ -353,7 +410,7 @@ impl Engine {
             }
         }
         let held = Held {
-            head: running.head(),
+            head: running.tell(),
             age: None,
             size: running.growing().progress().total,
             digest: running.expected(),
@@ -363,23 +420,14 @@ impl Engine {
     }
 
     /// A stored answer with its bytes; none if they are gone.
-    pub(super) async fn open(
-        &self,
-        record: &ResourceRecord,
-        case: &Case,
-    ) -> Result<Option<Held>, FetchError> {
+    pub(super) async fn open(&self, record: &ResourceRecord, case: &Case) -> Option<Held> {
         let age = Some(policy::age(&record.answer, self.0.clock.now()));
         let head = record.answer.head.clone();
         let Some(digest) = record.digest else {
-            return Ok(Some(Held { head, age, size: Some(0), digest: None, bytes: Bytes::None }));
+            return Some(Held { head, age, size: Some(0), digest: None, bytes: Bytes::None });
         };
-        Ok(self.open_digest(digest, case).await.map(|(size, bytes)| Held {
-            head,
-            age,
-            size: Some(size),
-            digest: Some(digest),
-            bytes,
-        }))
+        let (size, bytes) = self.open_digest(digest, case).await?;
+        Some(Held { head, age, size: Some(size), digest: Some(digest), bytes })
     }
 
     async fn open_digest(&self, digest: Digest, case: &Case) -> Option<(u64, Bytes)> {
@@ -403,9 +451,14 @@ impl Engine {
         }
         let Some((size, bytes)) = self.open_digest(digest, case).await else { return Ok(None) };
         let records = self.0.cache.index().resources_of(&digest);
-        let record = records.iter().find(|r| r.url_key == case.url).or_else(|| records.first());
-        let head = record.map_or_else(plain_head, |record| record.answer.head.clone());
-        let age = record.map(|record| policy::age(&record.answer, self.0.clock.now()));
+        let good = |record: &&Arc<ResourceRecord>| record.answer.head.status == 200;
+        let own = records
+            .iter()
+            .filter(good)
+            .find(|record| record.url_key == case.url && record.variance.matches(&case.want.headers));
+        let other = || records.iter().find(good).map_or_else(plain_head, |r| kind_of_bytes(&r.answer.head));
+        let head = own.map_or_else(other, |record| record.answer.head.clone());
+        let age = own.map(|record| policy::age(&record.answer, self.0.clock.now()));
         let held = Held { head, age, size: Some(size), digest: Some(digest), bytes };
         Ok(Some(Reply { given: Given::Held(Box::new(held)), status: CacheStatus::hit() }))
     }
@@ -453,6 +506,13 @@ impl Case {
         }
     }
 
+    /// The same, asked of nobody but the origin.
+    fn without_peers(&self) -> Self {
+        let mut case = self.clone();
+        case.want.ask_peers = false;
+        case
+    }
+
     pub(super) fn upstream(&self, headers: http::HeaderMap) -> Upstream {
         Upstream { target: self.want.target.clone(), headers, reach: self.want.reach.clone() }
     }
@@ -468,6 +528,16 @@ fn soon_there(running: &Running, range: RangeRequest) -> bool {
         }
         (RangeRequest::Suffix(_), None) => false,
     }
+}
+
+/// What another URL's head says of the bytes themselves.
+pub(super) fn kind_of_bytes(head: &StoredHead) -> StoredHead {
+    let mut plain = plain_head();
+    if let (Some(kind), None) = (head.get("content-type"), head.get("content-encoding")) {
+        plain.fields.retain(|(name, _)| name != "content-type");
+        plain.fields.push(("content-type".to_owned(), kind.to_owned()));
+    }
+    plain
 }
 
 /// The head of a thing of which only the bytes are known.

@@ -20,6 +20,9 @@ pub enum FetchError {
     /// `only-if-cached`, and it is not.
     #[error("not held here, and the request allows no other source")]
     NotHeld,
+    /// It turned out to be of something else before anything went out: ask again.
+    #[error("the file changed at the origin")]
+    Again,
     /// The program is stopping.
     #[error("larder is stopping")]
     Stopping,

@@ -36,8 +36,10 @@ pub(super) enum FlightKey {
 pub(super) enum Found {
     /// A transfer to read from.
     Running(Arc<Running>),
-    /// A stored answer, fresh again or allowed to be stale; with a remark.
-    Stored(Arc<ResourceRecord>, &'static str),
+    /// A stored answer that the origin confirmed.
+    Confirmed(Arc<ResourceRecord>),
+    /// A stored answer that is stale: why it goes out all the same.
+    Stale(Arc<ResourceRecord>, &'static str),
     /// Nothing that can be shared.
     Leave,
     /// Nothing at all.
@@ -97,7 +99,7 @@ impl Flights {
     pub(super) fn running(&self, key: FlightKey) -> Option<Arc<Running>> {
         match &*lock(&self.table).flights.get(&key)?.borrow() {
             Some(Found::Running(running)) => Some(Arc::clone(running)),
-            Some(Found::Stored(..) | Found::Leave | Found::Failed(_)) | None => None,
+            Some(Found::Confirmed(_) | Found::Stale(..) | Found::Leave | Found::Failed(_)) | None => None,
         }
     }
 
@@ -106,7 +108,7 @@ impl Flights {
         let table = lock(&self.table);
         let found = table.flights.values().filter_map(|flight| match &*flight.borrow() {
             Some(Found::Running(running)) => Some(Arc::clone(running)),
-            Some(Found::Stored(..) | Found::Leave | Found::Failed(_)) | None => None,
+            Some(Found::Confirmed(_) | Found::Stale(..) | Found::Leave | Found::Failed(_)) | None => None,
         });
         found.collect()
     }

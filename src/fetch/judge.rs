@@ -24,8 +24,8 @@ pub(super) struct Judge {
 pub(super) enum Verdict {
     /// Give everything out and store it.
     Accept,
-    /// Nothing went out yet: get it from the origin again.
-    StartOver,
+    /// Nothing of a neighbour's bytes went out yet: take them back, the origin goes on.
+    TakeBack,
     /// Cut.
     Refuse,
 }
@@ -42,14 +42,14 @@ impl Judge {
         }
     }
 
-    /// Judges the whole: `from_peer` if any byte came from a neighbour.
-    pub(super) fn verdict(self, found: Digest, from_peer: bool, nothing_released: bool) -> Verdict {
+    /// Judges the whole: `from_peer` if any byte came from a neighbour, `can_take_back` if none of those went out.
+    pub(super) fn verdict(self, found: Digest, from_peer: bool, can_take_back: bool) -> Verdict {
         match self.digest {
             None => Verdict::Accept,
             Some(digest) if digest == found => Verdict::Accept,
             // a learned digest never refuses what is all the origin's
             Some(_) if !self.binding && !from_peer => Verdict::Accept,
-            Some(_) if from_peer && nothing_released => Verdict::StartOver,
+            Some(_) if from_peer && can_take_back => Verdict::TakeBack,
             Some(_) => Verdict::Refuse,
         }
     }
@@ -68,10 +68,10 @@ mod tests {
             (Judge::default(), wrong, false, true, Verdict::Accept),
             (learned, right, true, true, Verdict::Accept),
             (learned, wrong, false, false, Verdict::Accept),
-            (learned, wrong, true, true, Verdict::StartOver),
+            (learned, wrong, true, true, Verdict::TakeBack),
             (learned, wrong, true, false, Verdict::Refuse),
             (stated, wrong, false, true, Verdict::Refuse),
-            (stated, wrong, true, true, Verdict::StartOver),
+            (stated, wrong, true, true, Verdict::TakeBack),
         ] {
             assert_eq!(judge.verdict(found, from_peer, held), want);
         }

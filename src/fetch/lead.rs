@@ -2,18 +2,18 @@
 
 use std::sync::Arc;
 
-use http::header::HeaderMap;
+use http::header::{self, HeaderMap, HeaderValue};
 use http::{Method, Response, StatusCode};
 use tokio::sync::oneshot;
 
-use super::engine::{Case, Engine, plain_head};
+use super::engine::{Case, Engine, kind_of_bytes, plain_head};
 use super::error::FetchError;
 use super::flight::{Found, Permit};
 use super::judge::Judge;
 use super::ledger::From;
-use super::neighbours::{self, Neighbours};
+use super::neighbours::{self, Neighbours, Version, version_key};
 use super::origin_side::{self, Rest, content_length};
-use super::outcome::{CacheStatus, Given, Reply};
+use super::outcome::{CacheStatus, Given, Held, Reply};
 use super::resume::{Note, partial_key};
 use super::settings::Trust;
 use super::transfer::{Begin, Source, Transfer};
@@ -22,8 +22,12 @@ use crate::clock::Timestamp;
 use crate::discovery::{Finding, Offer};
 use crate::http::{Body, StoredHead};
 use crate::index::ResourceRecord;
+use crate::origin::OriginError;
 use crate::policy::{self, Answer, NoStore, Variance};
 use crate::store::Ingest;
+
+/// How many holders are tried before the origin.
+const HOLDERS: usize = 3;
 
 /// One leader.
 pub(super) struct Lead {
@@ -37,7 +41,10 @@ pub(super) struct Lead {
 /// What the leader came to.
 enum Outcome {
     Transfer(Box<Transfer>),
-    Stored(Arc<ResourceRecord>, &'static str, Option<u16>),
+    /// What is stored is still what the origin has.
+    Confirmed(Arc<ResourceRecord>, Box<Held>),
+    /// What is stored goes out although it is stale: why, and what the origin said.
+    Stale(Arc<ResourceRecord>, Box<Held>, &'static str, Option<u16>),
     Passed(Response<Body>),
 }
 
@@ -80,9 +87,17 @@ impl Lead {
                 };
                 tokio::join!(answer, transfer.run(self.permit.take()));
             }
-            Ok(Outcome::Stored(record, remark, origin_said)) => {
-                self.resolve(Found::Stored(Arc::clone(&record), remark));
-                send(reply, self.give_stored(&record, remark, origin_said).await);
+            Ok(Outcome::Confirmed(record, held)) => {
+                self.resolve(Found::Confirmed(record));
+                let status = CacheStatus::forwarded(self.case.why, "confirmed by the origin");
+                let status = CacheStatus { fwd_status: Some(304), ..status };
+                send(reply, Ok(Reply { given: Given::Held(held), status }));
+            }
+            Ok(Outcome::Stale(record, held, why, origin_said)) => {
+                self.resolve(Found::Stale(record, why));
+                let status =
+                    CacheStatus { fwd_status: origin_said, ..CacheStatus::forwarded(self.case.why, why) };
+                send(reply, Ok(Reply { given: Given::Held(held), status }));
             }
             Ok(Outcome::Passed(response)) => {
                 self.resolve(Found::Leave);
@@ -100,19 +115,6 @@ impl Lead {
         if let Some(permit) = &self.permit {
             permit.resolve(found);
         }
-    }
-
-    async fn give_stored(
-        &self,
-        record: &Arc<ResourceRecord>,
-        remark: &'static str,
-        origin_said: Option<u16>,
-    ) -> Result<Reply, FetchError> {
-        let held = self.engine.open(record, &self.case).await?;
-        let held = held.ok_or_else(|| FetchError::Source("what was stored is no longer there".to_owned()))?;
-        let mut status = CacheStatus::forwarded(self.case.why, remark);
-        status.fwd_status = origin_said;
-        Ok(Reply { given: Given::Held(Box::new(held)), status })
     }
 
     async fn find(&mut self) -> Result<Outcome, FetchError> {
@@ -135,7 +137,10 @@ impl Lead {
         mut offers: Vec<Offer>,
     ) -> Result<Option<Transfer>, FetchError> {
         let Some(digest) = self.case.judge.digest else { return Ok(None) };
-        while !offers.is_empty() {
+        for _ in 0..HOLDERS {
+            if offers.is_empty() {
+                break;
+            }
             let offer = offers.remove(0);
             let (pulled, head) = tokio::join!(neighbours.pull(&offer, digest, 0), neighbours.head(&offer));
             let (size, body) = match pulled {
@@ -145,8 +150,7 @@ impl Lead {
                     continue;
                 }
             };
-            let head = head.unwrap_or_else(plain_head);
-            let arriving = self.unconfirmed(head, size);
+            let arriving = self.unconfirmed(self.own_head(&offer, head), size);
             let Ok(begun) = self.begin(arriving.total).await else { return Ok(None) };
             let source = Source { body, from: From::Peer, offer: Some(offer) };
             let mut begin = self.begin_with(arriving, begun, source, self.case.judge);
@@ -154,6 +158,16 @@ impl Lead {
             return Ok(Some(Transfer::new(begin)));
         }
         Ok(None)
+    }
+
+    /// A neighbour's head, if it is of this URL; of another URL only what the bytes are.
+    fn own_head(&self, offer: &Offer, head: Option<StoredHead>) -> StoredHead {
+        let Some(head) = head.filter(|head| head.status == StatusCode::OK.as_u16()) else {
+            return plain_head();
+        };
+        let variance = Variance::of(&head.headers(), &self.case.want.headers).unwrap_or_default();
+        let same = offer.holding.resource == Some(version_key(&self.case.url, &variance, &head));
+        if same { head } else { kind_of_bytes(&head) }
     }
 
     /// A head that only a neighbour vouches for: stale until the origin confirms it.
@@ -166,6 +180,10 @@ impl Lead {
 
     async fn ask_origin(&mut self) -> Result<Outcome, FetchError> {
         let mut headers = self.case.want.headers_for_whole();
+        if self.case.want.stated.is_some() {
+            // a digest is of the bytes as they are, not as a server packs them on the way
+            headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        }
         let mut partial = None;
         if let Some((stored, _)) = &self.stored {
             policy::validators(&stored.answer.head, &mut headers);
@@ -179,16 +197,18 @@ impl Lead {
         let more = origin_side::range_fields(partial.as_ref().map(|(_, offset)| *offset), tag.as_deref());
         let response = match upstream.send(&origin, Method::GET, more).await {
             Ok(response) => response,
-            Err(error) => return self.origin_failed(error.into()),
+            Err(error) => return self.origin_failed(error).await,
         };
         if let Some((note, offset)) = partial {
             match origin_side::sort(response, offset, tag.as_deref()) {
-                Rest::From(response) => return self.go_on(note, response).await,
+                Rest::From(response, size) if note.total.is_none_or(|total| total == size) => {
+                    return self.go_on(Note { total: Some(size), ..note }, response).await;
+                }
                 Rest::Whole(response) => {
                     self.forget_partial().await;
                     return self.judge_response(response, asked, finding).await;
                 }
-                Rest::Unusable(_) => {
+                Rest::From(..) | Rest::Unusable(_) => {
                     self.forget_partial().await;
                     let response = upstream.send(&origin, Method::GET, HeaderMap::new()).await?;
                     return self.judge_response(response, asked, finding).await;
@@ -198,13 +218,20 @@ impl Lead {
         self.judge_response(response, asked, finding).await
     }
 
-    fn origin_failed(&self, error: FetchError) -> Result<Outcome, FetchError> {
-        match &self.stored {
-            Some((stored, true)) => {
-                Ok(Outcome::Stored(Arc::clone(stored), "stale: origin unreachable", None))
-            }
-            Some((_, false)) | None => Err(error),
+    async fn origin_failed(&self, error: OriginError) -> Result<Outcome, FetchError> {
+        if error.is_unreachable()
+            && let Some(stale) = self.stale("stale: origin unreachable", None).await
+        {
+            return Ok(stale);
         }
+        Err(error.into())
+    }
+
+    /// The stale answer, where it may go out and its bytes are still there.
+    async fn stale(&self, why: &'static str, origin_said: Option<u16>) -> Option<Outcome> {
+        let (stored, _) = self.stored.as_ref().filter(|(_, allowed)| *allowed)?;
+        let held = self.engine.open(stored, &self.case).await?;
+        Some(Outcome::Stale(Arc::clone(stored), Box::new(held), why, origin_said))
     }
 
     /// Asks the neighbours while the origin thinks, where their word could count.
@@ -223,24 +250,31 @@ impl Lead {
         finding: Option<Finding>,
     ) -> Result<Outcome, FetchError> {
         let now = self.engine.0.clock.now();
-        if let Some((stored, stale_allowed)) = &self.stored {
-            if response.status() == StatusCode::NOT_MODIFIED {
-                return match self.freshen(stored, response.headers(), asked, now) {
-                    Some(freshened) => Ok(Outcome::Stored(freshened, "confirmed by the origin", Some(304))),
+        if let Some((stored, _)) = &self.stored
+            && response.status() == StatusCode::NOT_MODIFIED
+        {
+            let freshened = self.freshen(stored, response.headers(), asked, now);
+            return match freshened {
+                Some(record) => match self.engine.open(&record, &self.case).await {
+                    Some(held) => Ok(Outcome::Confirmed(record, Box::new(held))),
                     None => self.without_conditions().await,
-                };
-            }
-            let troubled = matches!(response.status().as_u16(), 500 | 502 | 503 | 504);
-            if troubled && *stale_allowed {
-                let status = response.status().as_u16();
-                return Ok(Outcome::Stored(Arc::clone(stored), "stale: origin in trouble", Some(status)));
-            }
+                },
+                None => self.without_conditions().await,
+            };
+        }
+        let status = response.status().as_u16();
+        if matches!(status, 500 | 502 | 503 | 504)
+            && let Some(stale) = self.stale("stale: origin in trouble", Some(status)).await
+        {
+            return Ok(stale);
         }
         match self.storable(&response, asked, now) {
             Ok(arriving) => self.receive(response, arriving, finding).await,
             Err(reason) => {
                 tracing::debug!(%reason, url = %self.case.want.target, "not stored");
-                self.engine.0.flights.set_alone(self.case.url);
+                if self.permit.is_some() && is_about_sharing(reason) {
+                    self.engine.0.flights.set_alone(self.case.url);
+                }
                 self.pass(response)
             }
         }
@@ -297,7 +331,7 @@ impl Lead {
     fn pass(&self, response: Response<Body>) -> Result<Outcome, FetchError> {
         let judge = self.case.judge;
         match judge.digest {
-            Some(digest) if judge.binding && response.status() == StatusCode::OK => {
+            Some(digest) if judge.binding && is_thing(response.status()) => {
                 let cuts = self.engine.cuts(&self.case);
                 Ok(Outcome::Passed(response.map(|body| super::delivery::judged(body, digest, cuts))))
             }
@@ -323,8 +357,9 @@ impl Lead {
             && let Some(neighbours) = self.engine.neighbours(&self.case)
         {
             let judge = Judge { digest: Some(digest), binding: self.case.judge.binding };
-            for (at, offer) in offers.iter().enumerate() {
-                let Ok((_, body)) = neighbours.pull(offer, digest, 0).await else { continue };
+            for (at, offer) in offers.iter().enumerate().take(HOLDERS) {
+                let Ok((size, body)) = neighbours.pull(offer, digest, 0).await else { continue };
+                let arriving = Arriving { total: Some(size), ..arriving };
                 let source = Source { body, from: From::Peer, offer: Some(offer.clone()) };
                 let mut begin = self.begin_with(arriving, begun, source, judge);
                 begin.offers = offers.iter().skip(at + 1).cloned().collect();
@@ -332,7 +367,7 @@ impl Lead {
             }
         }
         // a digest is of the thing, not of what the origin says in its place
-        let is_thing = arriving.answer.head.status() == StatusCode::OK;
+        let is_thing = is_thing(arriving.answer.head.status());
         let judge = if is_thing { self.case.judge } else { Judge::default() };
         let source = Source { body: response.into_body(), from: From::Origin, offer: None };
         let mut begin = self.begin_with(arriving, begun, source, judge);
@@ -348,7 +383,7 @@ impl Lead {
     ) -> Option<(crate::digest::Digest, Vec<Offer>)> {
         let config = self.engine.0.config.load();
         if !arriving.shareable
-            || arriving.answer.head.status() != StatusCode::OK
+            || !is_thing(arriving.answer.head.status())
             || arriving.total.is_some_and(|total| total < config.min_size.bytes())
         {
             return None;
@@ -360,7 +395,8 @@ impl Lead {
             return (!offers.is_empty()).then_some((digest, offers));
         }
         let offers = finding?.decided().await;
-        neighbours::witnessed(&offers, head, arriving.total, config.witnesses)
+        let key = version_key(&self.case.url, &arriving.variance, head);
+        neighbours::witnessed(&offers, &Version { key, head, size: arriving.total }, config.witnesses)
     }
 
     async fn begin(&self, total: Option<u64>) -> Result<(Ingest, Reservation), NoRoom> {
@@ -435,6 +471,17 @@ impl Lead {
             self.case.judge,
         )))))
     }
+}
+
+/// Whether what came is the thing itself, and not what the origin says in its place.
+fn is_thing(status: StatusCode) -> bool {
+    matches!(status, StatusCode::OK | StatusCode::NON_AUTHORITATIVE_INFORMATION)
+}
+
+/// Whether an answer is one client's own: then nobody should wait for the next one either.
+fn is_about_sharing(reason: NoStore) -> bool {
+    use NoStore as No;
+    matches!(reason, No::NoStore | No::Private | No::SetCookie | No::VaryStar | No::VarySecret | No::Rule)
 }
 
 fn send(reply: oneshot::Sender<Result<Reply, FetchError>>, answer: Result<Reply, FetchError>) {

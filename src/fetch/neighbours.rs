@@ -6,8 +6,8 @@ use std::net::IpAddr;
 use crate::digest::Digest;
 use crate::discovery::{Discovery, Finding, Offer, Wanted};
 use crate::http::{Body, StoredHead};
-use crate::peer::{Client, Holder, PullError};
-use crate::policy::UrlKey;
+use crate::peer::{Client, Holder, PullError, Standing, order};
+use crate::policy::{ResourceKey, UrlKey, Variance};
 
 /// The neighbours, once their keys are derived; a cheap clone.
 #[derive(Debug, Clone)]
@@ -35,7 +35,8 @@ impl Neighbours {
     /// Those that hold a thing whole, in the order they came; waits as long as discovery says.
     pub(super) async fn holders(&self, digest: Digest) -> Vec<Offer> {
         let offers = self.discovery.find(Wanted::Blob(digest)).decided().await;
-        offers.into_iter().filter(|offer| is_usable(offer) && offer.holding.digest == Some(digest)).collect()
+        let holds = |offer: &Offer| is_usable(offer) && offer.holding.digest == Some(digest);
+        ranked(offers.into_iter().filter(holds).collect())
     }
 
     /// The thing's bytes from `from` on.
@@ -92,33 +93,47 @@ fn is_usable(offer: &Offer) -> bool {
     offer.holding.complete && !offer.holding.busy
 }
 
+/// A version of what a URL leads to, as the origin's head names it now.
+pub(super) struct Version<'a> {
+    /// Its name: URL, variant and validator.
+    pub(super) key: ResourceKey,
+    pub(super) head: &'a StoredHead,
+    pub(super) size: Option<u64>,
+}
+
+/// The name of the version that this head is of.
+pub(super) fn version_key(url: &UrlKey, variance: &Variance, head: &StoredHead) -> ResourceKey {
+    let validator = head.get("etag").or_else(|| head.get("last-modified"));
+    ResourceKey::of(url, variance, validator)
+}
+
 /// The digest that enough witnesses give for what the origin's head names now, with those that hold it.
 ///
-/// A witness counts if it got the bytes from the origin itself with the same strong entity tag, or, where there
-/// is no tag at all, with the same `Last-Modified` and size.
+/// A witness counts if it got the bytes from the origin itself as the same variant with the same strong entity
+/// tag, or, where there is no tag at all, with the same `Last-Modified` and size.
 pub(super) fn witnessed(
     offers: &[Offer],
-    head: &StoredHead,
-    size: Option<u64>,
+    version: &Version<'_>,
     enough: usize,
 ) -> Option<(Digest, Vec<Offer>)> {
     let confirmed: Vec<&Offer> =
-        offers.iter().filter(|offer| is_usable(offer) && is_same_thing(offer, head, size)).collect();
+        offers.iter().filter(|offer| is_usable(offer) && is_same_thing(offer, version)).collect();
     for offer in &confirmed {
         let digest = offer.holding.digest?;
         let same = confirmed.iter().filter(|other| other.holding.digest == Some(digest));
         let witnesses: BTreeSet<_> =
             same.clone().filter(|other| other.holding.first_hand).map(|other| other.peer.node).collect();
         if witnesses.len() >= enough.max(1) {
-            return Some((digest, same.map(|offer| (*offer).clone()).collect()));
+            return Some((digest, ranked(same.map(|offer| (*offer).clone()).collect())));
         }
     }
     None
 }
 
-fn is_same_thing(offer: &Offer, head: &StoredHead, size: Option<u64>) -> bool {
-    let holding = &offer.holding;
-    if holding.digest.is_none() || (size.is_some() && holding.size.is_some() && size != holding.size) {
+fn is_same_thing(offer: &Offer, version: &Version<'_>) -> bool {
+    let (holding, head) = (&offer.holding, version.head);
+    let other_size = version.size.is_some() && holding.size.is_some() && version.size != holding.size;
+    if holding.digest.is_none() || other_size || holding.resource != Some(version.key) {
         return false;
     }
     match (head.strong_etag(), head.get("etag")) {
@@ -126,10 +141,22 @@ fn is_same_thing(offer: &Offer, head: &StoredHead, size: Option<u64>) -> bool {
         (None, Some(_weak)) => false,
         (None, None) => {
             let modified = head.get("last-modified");
-            modified.is_some()
-                && holding.last_modified.as_deref() == modified
-                && size.is_some()
-                && holding.size == size
+            let same = modified.is_some() && holding.last_modified.as_deref() == modified;
+            same && version.size.is_some() && holding.size == version.size
         }
     }
+}
+
+/// The best to read from first; equals by chance, so that not everybody asks the same one.
+fn ranked(offers: Vec<Offer>) -> Vec<Offer> {
+    let standing = |offer: &Offer| Standing {
+        complete: offer.holding.complete,
+        busy: offer.holding.busy,
+        excluded: false,
+        load: u32::from(offer.peer.load),
+    };
+    let standings: Vec<Standing> = offers.iter().map(standing).collect();
+    // without randomness the order of arrival decides
+    let order = order(&standings, || getrandom::u64().unwrap_or(0));
+    order.into_iter().filter_map(|place| offers.get(place).cloned()).collect()
 }

@@ -17,8 +17,8 @@ pub(super) struct Upstream {
 
 /// How the origin answered a request for the rest.
 pub(super) enum Rest {
-    /// The rest, from the byte that was asked for.
-    From(Response<Body>),
+    /// The rest, from the byte that was asked for to the end, and the size of the whole.
+    From(Response<Body>, u64),
     /// The whole, from byte 0.
     Whole(Response<Body>),
     /// Something else: why it cannot be used.
@@ -43,7 +43,7 @@ impl Upstream {
         origin.send(request, &self.reach).await
     }
 
-    /// Asks for what comes after `offset`. Without a strong tag and without a digest to judge the result the
+    /// Asks for what comes after `offset`. Without a strong tag and without a digest that may refuse the result the
     /// whole is asked for: two halves of different things must never be joined.
     pub(super) async fn rest(
         &self,
@@ -83,7 +83,10 @@ pub(super) fn sort(response: Response<Body>, offset: u64, tag: Option<&str>) -> 
             let starts = field(header::CONTENT_RANGE).and_then(ContentRange::parse);
             let same = tag.is_none() || field(header::ETAG).is_none_or(|now| Some(now) == tag);
             match starts {
-                Some(range) if range.bytes.start == offset && same => Rest::From(response),
+                // a part that ends before the end, or an end nobody knows, could pass for the whole
+                Some(ContentRange { bytes, size: Some(size) }) if bytes == (offset..size) && same => {
+                    Rest::From(response, size)
+                }
                 Some(_) if !same => Rest::Unusable("the file changed at the origin".to_owned()),
                 _ => Rest::Unusable("the origin sent another range than the one asked for".to_owned()),
             }

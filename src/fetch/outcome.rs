@@ -73,6 +73,13 @@ impl Held {
         }
     }
 
+    /// Waits until what is arriving is here, holding on to it.
+    pub(super) async fn settled(&self) {
+        if let Bytes::Growing(running, ..) = &self.bytes {
+            running.growing().ended().await;
+        }
+    }
+
     /// All of it as a body, whatever its size turns out to be.
     pub fn whole(&self) -> Body {
         match &self.bytes {

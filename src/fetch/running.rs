@@ -1,10 +1,9 @@
 //! A running transfer as its readers see it.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use arc_swap::ArcSwap;
-
-use super::delivery::Tally;
+use super::delivery::{OpenCut, Tally};
 use super::ledger::From;
 use super::outcome;
 use super::view::TransferView;
@@ -18,14 +17,18 @@ use crate::store::{End, Growing};
 pub struct Running {
     id: String,
     url: String,
-    /// Replaced when the transfer starts over at another source before anything went out.
-    answer: ArcSwap<Answer>,
+    /// Replaced only while nobody has been told of it.
+    answer: Mutex<(Arc<Answer>, bool)>,
     variance: Variance,
     /// The digest it must have, if one is known.
     expected: Mutex<Option<Digest>>,
     growing: Growing,
     tally: Arc<Tally>,
     source: Mutex<(From, Option<std::net::IpAddr>)>,
+    /// Bytes of a neighbour go out before their proof.
+    unproven: AtomicBool,
+    /// Clients that left with unproven bytes.
+    open_cuts: Mutex<Vec<OpenCut>>,
 }
 
 /// What a transfer starts with.
@@ -44,17 +47,21 @@ impl Running {
         Arc::new(Self {
             id,
             url: opening.url,
-            answer: ArcSwap::from_pointee(opening.answer),
+            answer: Mutex::new((Arc::new(opening.answer), false)),
             variance: opening.variance,
             expected: Mutex::new(opening.expected),
             growing: opening.growing,
             tally: opening.tally,
             source: Mutex::new(opening.source),
+            unproven: AtomicBool::new(false),
+            open_cuts: Mutex::default(),
         })
     }
 
-    pub(super) fn has_failed(&self) -> bool {
-        matches!(self.growing.progress().end, Some(End::Failed(_)))
+    /// Whether a request with these fields can be met from it: the same variant, from its first byte on.
+    pub(super) fn can_be_joined(&self, request: &http::HeaderMap) -> bool {
+        let failed = matches!(self.growing.progress().end, Some(End::Failed(_)));
+        !failed && !self.growing.is_spilling() && self.variance.matches(request)
     }
 
     pub(super) fn growing(&self) -> &Growing {
@@ -70,16 +77,52 @@ impl Running {
     }
 
     pub(super) fn answer(&self) -> Arc<Answer> {
-        self.answer.load_full()
+        Arc::clone(&self.told().0)
     }
 
-    pub(super) fn head(&self) -> StoredHead {
-        self.answer.load().head.clone()
+    /// The head, to be told to a client: from now on it stays what it is.
+    pub(super) fn tell(&self) -> StoredHead {
+        let mut told = self.told();
+        told.1 = true;
+        told.0.head.clone()
     }
 
-    /// The transfer starts over with another answer.
-    pub(super) fn replace(&self, answer: Answer) {
-        self.answer.store(Arc::new(answer));
+    /// Another answer takes the place of the present one; false if somebody was told of that already.
+    pub(super) fn replace(&self, answer: Answer) -> bool {
+        let mut told = self.told();
+        if !told.1 {
+            told.0 = Arc::new(answer);
+        }
+        !told.1
+    }
+
+    fn told(&self) -> std::sync::MutexGuard<'_, (Arc<Answer>, bool)> {
+        self.answer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// From now on bytes of a neighbour go out before their proof, or no longer.
+    pub(super) fn set_unproven(&self, unproven: bool) {
+        self.unproven.store(unproven, Ordering::SeqCst);
+    }
+
+    pub(super) fn is_unproven(&self) -> bool {
+        self.unproven.load(Ordering::SeqCst)
+    }
+
+    /// A client left with unproven bytes: the end of the transfer decides what is remembered of it.
+    pub(super) fn park(&self, cut: OpenCut) {
+        self.open_cuts.lock().unwrap_or_else(PoisonError::into_inner).push(cut);
+        if let Some(end) = self.growing.progress().end {
+            self.settle_cuts(&end);
+        }
+    }
+
+    /// The transfer has ended.
+    pub(super) fn settle_cuts(&self, end: &End) {
+        let open = std::mem::take(&mut *self.open_cuts.lock().unwrap_or_else(PoisonError::into_inner));
+        for cut in open {
+            cut.settle(end);
+        }
     }
 
     pub(super) fn expected(&self) -> Option<Digest> {

@@ -14,7 +14,7 @@ use super::engine::{Case, Engine};
 use super::flight::Permit;
 use super::judge::Judge;
 use super::ledger::From;
-use super::neighbours;
+use super::neighbours::{self, version_key};
 use super::origin_side::Upstream;
 use super::outcome::CacheStatus;
 use super::piece::Pieces;
@@ -25,9 +25,9 @@ use crate::cache::Reservation;
 use crate::digest::hex;
 use crate::discovery::{Finding, Offer};
 use crate::http::Body;
-use crate::policy::{Answer, Variance};
+use crate::policy::{Answer, ResourceKey, Variance};
 use crate::shutdown::Guest;
-use crate::store::{Failure, Ingest, Writer};
+use crate::store::{Failure, Hold, Ingest, Mark, Writer};
 
 use pump::Stop;
 use watch::RateWatch;
@@ -72,8 +72,10 @@ pub(super) struct Transfer {
     offer: Option<Offer>,
     /// Neighbours whose bytes are in the file, each once.
     used: Vec<Offer>,
-    /// The file holds bytes that came straight from the origin.
-    origin_used: bool,
+    /// The state of the file before the first of those bytes.
+    mark: Option<Mark>,
+    /// Bytes of the origin follow on those bytes.
+    origin_after: bool,
     offers: VecDeque<Offer>,
     finding: Option<Finding>,
     upstream: Upstream,
@@ -112,10 +114,12 @@ impl Transfer {
         let mut headers = begin.case.want.headers_for_whole();
         drop_conditions(&mut headers);
         let upstream = begin.case.upstream(headers);
+        let running = Running::new(name(), opening);
+        running.set_unproven(begin.source.from == From::Peer && hold != Hold::Everything);
         let rate =
             RateWatch::new(Arc::clone(&engine.0.clock), &upstream, &engine.0.origin, begin.source.from);
         Self {
-            running: Running::new(name(), opening),
+            running,
             engine,
             case: begin.case,
             judge: begin.judge,
@@ -124,8 +128,9 @@ impl Transfer {
             reservation: begin.reservation,
             pieces: Pieces::new(begin.source.body),
             from: begin.source.from,
-            used: begin.source.offer.iter().cloned().collect(),
-            origin_used: begin.source.from == From::Origin,
+            used: Vec::new(),
+            mark: (begin.source.from == From::Peer).then(Mark::default),
+            origin_after: false,
             offer: begin.source.offer,
             offers: begin.offers,
             finding: begin.finding,
@@ -165,7 +170,11 @@ impl Transfer {
                         break Err(failure);
                     }
                 }
-                Stop::Slow => self.leave_slow_peer().await,
+                Stop::Slow => {
+                    if let Err(failure) = self.leave_slow_peer().await {
+                        break Err(failure);
+                    }
+                }
                 Stop::Better(offer) => self.move_to(offer).await,
                 Stop::Disk(error) => {
                     self.engine.0.cache.note_trouble(&error);
@@ -182,6 +191,11 @@ impl Transfer {
         drop(permit);
     }
 
+    /// The name of the version that is received.
+    fn key(&self) -> ResourceKey {
+        version_key(&self.case.url, self.running.variance(), &self.running.answer().head)
+    }
+
     fn partial_key(&self) -> String {
         partial_key(self.case.flight_key())
     }
@@ -194,8 +208,7 @@ impl Transfer {
     /// Whether a later transfer could go on from what is here: the rest must be provably of the same thing.
     fn is_resumable(&self) -> bool {
         let tagged = self.running.answer().head.strong_etag().is_some();
-        let unproven = !self.used.is_empty();
-        !self.case.want.is_private() && (self.judge.binding || (tagged && !unproven))
+        !self.case.want.is_private() && self.used.is_empty() && (self.judge.binding || tagged)
     }
 }
 

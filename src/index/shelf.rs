@@ -83,6 +83,10 @@ impl StateShelf {
             self.cuts.bound(CUTS, |cut| cut.until);
         }
     }
+
+    pub(super) fn lift_cut(&self, client: IpAddr, url: &UrlKey) {
+        self.cuts.remove(&(client.to_canonical(), *url));
+    }
 }
 
 impl Changes for IndexShelf {

@@ -187,7 +187,7 @@ pub(super) fn problem(error: &FetchError) -> Problem {
     let detail = error.to_string();
     match error {
         FetchError::Origin(error) => of_origin(error).detail(detail),
-        FetchError::Source(_) => {
+        FetchError::Source(_) | FetchError::Again => {
             Problem::new(StatusCode::BAD_GATEWAY, "no-source", "No source could deliver it")
                 .detail(detail)
                 .hint("try again; if it persists, look at the origin server")

@@ -26,7 +26,7 @@ use super::buffer::BufferPool;
 use crate::digest::Digest;
 
 pub use follower::Follower;
-pub use writer::{Hold, WriteError, WriteNote, Writer};
+pub use writer::{Hold, Mark, WriteError, WriteNote, Writer};
 
 use spill::Spill;
 
@@ -97,7 +97,12 @@ impl Growing {
 
     /// Counts as a reader and reads nothing: keeps the transfer going until its holder makes up its mind.
     pub fn interest(&self) -> Follower {
-        self.follow(u64::MAX, Some(u64::MAX))
+        self.follow(0, Some(0))
+    }
+
+    /// Whether its rest passes through memory, so that who comes late cannot have it from the start.
+    pub fn is_spilling(&self) -> bool {
+        self.0.spill.is_open()
     }
 
     /// How far it has come.

@@ -110,13 +110,14 @@ impl Ingest {
         Ok(())
     }
 
-    /// Starts over with nothing.
-    pub fn reset(&mut self) -> Result<(), StoreError> {
+    /// Goes back to an earlier state, given the hash of what was there then.
+    pub fn rewind(&mut self, hasher: Hasher) -> Result<(), StoreError> {
         let path = self.store.0.layout.part(&self.id);
-        self.file.set_len(0).map_err(StoreError::io("truncate", &path))?;
+        self.file.set_len(hasher.length()).map_err(StoreError::io("truncate", &path))?;
         recovery::drop_record(&self.store.0.layout, &self.id);
-        self.store.0.staged.fetch_sub(self.length(), Ordering::Relaxed);
-        self.hasher = Hasher::new();
+        let gone = self.length().saturating_sub(hasher.length());
+        self.store.0.staged.fetch_sub(gone, Ordering::Relaxed);
+        self.hasher = hasher;
         Ok(())
     }
 

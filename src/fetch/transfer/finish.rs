@@ -5,8 +5,7 @@ use crate::cache::Provenance;
 use crate::digest::Digest;
 use crate::fetch::judge::Verdict;
 use crate::index::ResourceRecord;
-use crate::policy::ResourceKey;
-use crate::store::{Failure, Ingest};
+use crate::store::{End, Failure, Ingest};
 
 impl Transfer {
     /// Judges the whole; none if the transfer goes on at another source.
@@ -17,11 +16,11 @@ impl Transfer {
                 return Some(Err(Failure::Source("the bytes could not be hashed".to_owned())));
             }
         };
-        match self.judge.verdict(found, !self.used.is_empty(), self.writer.nothing_released()) {
+        match self.judge.verdict(found, !self.used.is_empty(), self.can_take_back()) {
             Verdict::Accept => Some(Ok(found)),
-            Verdict::StartOver => {
+            Verdict::TakeBack => {
                 self.blame();
-                self.start_over().await.err().map(Err)
+                self.without_neighbours().await.err().map(Err)
             }
             Verdict::Refuse => {
                 self.blame();
@@ -30,10 +29,10 @@ impl Transfer {
         }
     }
 
-    /// Only a neighbour whose bytes were all of it is known to be wrong.
-    fn blame(&self) {
+    /// Only a neighbour whose bytes are all of what is in doubt is known to be wrong.
+    pub(super) fn blame(&self) {
         if let [only] = self.used.as_slice()
-            && !self.origin_used
+            && !self.origin_after
             && let Some(neighbours) = self.engine.neighbours(&self.case)
         {
             tracing::warn!(peer.node = %only.peer.node, "a neighbour sent wrong bytes: no source for a while");
@@ -53,7 +52,9 @@ impl Transfer {
             url = %self.case.want.target, blob.digest = %digest, blob.size = size,
             source = %self.running.detail(), "a download is complete"
         );
-        let Some(ingest) = self.writer.complete(digest) else { return };
+        let completed = self.writer.complete(digest);
+        self.running.settle_cuts(&End::Complete(digest));
+        let Some(ingest) = completed else { return };
         if stopping {
             return;
         }
@@ -76,10 +77,9 @@ impl Transfer {
     fn record(&self, digest: Digest, size: u64, first_hand: bool) -> ResourceRecord {
         let answer = (*self.running.answer()).clone();
         let variance = self.running.variance().clone();
-        let validator = answer.head.get("etag").or_else(|| answer.head.get("last-modified"));
         ResourceRecord {
             url_key: self.case.url,
-            resource_key: ResourceKey::of(&self.case.url, &variance, validator),
+            resource_key: self.key(),
             shown_url: self.case.want.target.shown(),
             variance,
             digest: Some(digest),
@@ -98,7 +98,10 @@ impl Transfer {
             self.is_resumable() && !self.stopping && !matches!(failure, Failure::Digest | Failure::Changed);
         let (key, note) = (self.partial_key(), self.note());
         let cache = self.engine.0.cache.clone();
-        let Some(ingest) = self.writer.fail(failure).await else { return };
+        let ended = End::Failed(failure.clone());
+        let failed = self.writer.fail(failure).await;
+        self.running.settle_cuts(&ended);
+        let Some(ingest) = failed else { return };
         put_away(cache, ingest, keep.then_some((key, note))).await;
     }
 

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use super::Transfer;
 use crate::discovery::Offer;
 use crate::fetch::ledger::From;
-use crate::fetch::neighbours;
+use crate::fetch::neighbours::{self, Version};
 use crate::http::BodyError;
 use crate::store::{Hold, StoreError, WriteError, WriteNote};
 
@@ -126,6 +126,11 @@ impl Transfer {
             return Some(Stop::Slow);
         }
         self.rate.received(length);
+        if let Some(offer) = &self.offer
+            && !self.used.iter().any(|used| used.peer.node == offer.peer.node)
+        {
+            self.used.push(offer.clone());
+        }
         let written = self.writer.write(bytes).await;
         self.running.tally().received(self.writer.received());
         if let Some(stop) = self.after_write(written) {
@@ -204,7 +209,7 @@ impl Transfer {
     /// that wait for their proof cannot pass through memory: they stay in the file, which nobody will keep.
     async fn begin_stopping(&mut self) {
         self.stopping = true;
-        if self.writer.holds() != Hold::Nothing {
+        if self.writer.holds() == Hold::Everything {
             self.storing = None;
             return;
         }
@@ -224,15 +229,20 @@ impl Transfer {
 
     fn rest_is_worth_moving(&self) -> bool {
         self.finding.is_some()
+            && self.writer.is_storing()
             && self.total.is_some_and(|total| total.saturating_sub(self.writer.received()) > WORTH_MOVING)
     }
 
     fn is_better(&self, offer: &Offer) -> bool {
         let config = self.engine.0.config.load();
-        let head = self.running.head();
+        let answer = self.running.answer();
         self.shareable
-            && neighbours::witnessed(std::slice::from_ref(offer), &head, self.total, config.witnesses)
-                .is_some()
+            && neighbours::witnessed(
+                std::slice::from_ref(offer),
+                &Version { key: self.key(), head: &answer.head, size: self.total },
+                config.witnesses,
+            )
+            .is_some()
     }
 }
 

@@ -1,6 +1,12 @@
 //! Another source goes on at the byte reached.
+//!
+//! Bytes of a neighbour are in the file from the mark on, if there is one; as long as none of them went out they
+//! can be taken back, and the origin goes on at the mark. What a client has been told (the head) or given is
+//! never contradicted: then only an end with an error is left.
 
 use std::time::Duration;
+
+use http::StatusCode;
 
 use super::{Source, Transfer};
 use crate::digest::Hasher;
@@ -16,16 +22,38 @@ use crate::store::{Failure, Hold};
 /// How often the origin is asked again without any progress, and how long in between.
 const PAUSES: [Duration; 4] =
     [Duration::ZERO, Duration::from_millis(100), Duration::from_millis(500), Duration::from_secs(2)];
+/// How many further holders are tried before the origin.
+const HOLDERS: usize = 2;
+/// Unproven bytes are worth waiting for while the origin sends so much, or for so long.
+const SMALL_REST: u64 = 8 * 1024 * 1024;
+const PATIENCE_SECONDS: u64 = 5;
+
+/// Why a source cannot go on.
+enum Trouble {
+    /// Another try may help.
+    Passing(String),
+    /// Nothing will.
+    Final(Failure),
+}
 
 impl Transfer {
     /// The source broke off: the next holder, then the origin.
     pub(super) async fn take_over(&mut self, why: &str) -> Result<(), Failure> {
         self.settle().await?;
-        while let Some(offer) = self.offers.pop_front() {
+        for _ in 0..HOLDERS {
+            let Some(offer) = self.offers.pop_front() else { break };
             if self.go_on_at(offer).await {
                 return Ok(());
             }
         }
+        if !self.is_worth_proving() {
+            // the client waits for the proof of what is here: it has the origin's bytes sooner
+            self.take_back().await?;
+        }
+        self.go_on_at_origin_or_fail(why).await
+    }
+
+    async fn go_on_at_origin_or_fail(&mut self, why: &str) -> Result<(), Failure> {
         let mut why = why.to_owned();
         while let Some(pause) = usize::try_from(self.failures).ok().and_then(|at| PAUSES.get(at)) {
             self.failures += 1;
@@ -43,18 +71,24 @@ impl Transfer {
     }
 
     /// A neighbour that is too slow gives way to another or to the origin, unless there is nobody else.
-    pub(super) async fn leave_slow_peer(&mut self) {
-        if self.settle().await.is_err() {
-            return;
-        }
+    pub(super) async fn leave_slow_peer(&mut self) -> Result<(), Failure> {
+        self.settle().await?;
         tracing::debug!(url = %self.case.want.target, "a neighbour is too slow");
-        while let Some(offer) = self.offers.pop_front() {
-            if self.go_on_at(offer).await {
-                return;
-            }
+        if let Some(offer) = self.offers.pop_front()
+            && self.go_on_at(offer).await
+        {
+            return Ok(());
         }
-        if self.go_on_at_origin().await.is_err() {
-            self.rate.restart(From::Peer);
+        let before = self.writer.received();
+        match self.go_on_at_origin().await {
+            Ok(()) => Ok(()),
+            Err(Trouble::Final(failure)) => Err(failure),
+            // what the neighbour sends no longer follows on what is in the file
+            Err(Trouble::Passing(why)) if self.writer.received() != before => self.take_over(&why).await,
+            Err(Trouble::Passing(_)) => {
+                self.rate.be_patient();
+                Ok(())
+            }
         }
     }
 
@@ -67,28 +101,64 @@ impl Transfer {
             return;
         }
         self.judge.digest = Some(digest);
-        if self.go_on_at(offer).await {
-            self.running.expect(Some(digest));
-        } else {
+        if !self.go_on_at(offer).await {
             self.judge = before;
         }
     }
 
-    /// The disk gave out under bytes that wait for their proof: the origin's own bytes need no proof.
+    /// The disk gave out under bytes that wait for their proof: the origin's own bytes need none.
     pub(super) async fn without_disk(&mut self) -> Result<(), Failure> {
-        if !self.writer.nothing_released() || self.judge.binding {
+        if !self.can_take_back() {
             return Err(Failure::Source("the disk is full and the bytes could not be proved".to_owned()));
         }
-        self.start_over().await
+        self.offers.clear();
+        self.take_back().await?;
+        self.go_on_at_origin_or_fail("the disk is full").await
     }
 
-    /// Everything again, from the origin alone.
-    pub(super) async fn start_over(&mut self) -> Result<(), Failure> {
+    /// What came from neighbours was wrong: the origin sends it.
+    pub(super) async fn without_neighbours(&mut self) -> Result<(), Failure> {
         self.offers.clear();
+        self.take_back().await?;
+        self.go_on_at_origin_or_fail("no other source").await
+    }
+
+    /// Whether no byte of a neighbour went out.
+    pub(super) fn can_take_back(&self) -> bool {
+        self.mark.as_ref().is_some_and(|mark| self.writer.released() <= mark.offset())
+    }
+
+    /// Takes the neighbours' bytes out of the file again, where that can be done. A digest that was learned goes
+    /// with them: the origin's bytes are what they are.
+    async fn take_back(&mut self) -> Result<(), Failure> {
+        if !self.can_take_back() {
+            return Ok(());
+        }
+        let Some(mark) = self.mark.take() else { return Ok(()) };
+        self.running.tally().take_back(mark.offset());
+        let back = self.writer.rewind(&mark).await;
+        back.map_err(|error| Failure::Source(error.to_string()))?;
         self.used.clear();
-        self.running.tally().start_over(From::Origin);
-        self.writer.reset().await.map_err(|error| Failure::Source(error.to_string()))?;
-        self.take_over("no other source").await
+        self.origin_after = false;
+        if !self.judge.binding {
+            self.judge.digest = None;
+            self.running.expect(None);
+        }
+        let hold = self.judge.hold(From::Origin, self.total, self.engine.0.config.load().release);
+        self.writer.hold(hold);
+        Ok(())
+    }
+
+    /// Whether it is better to have the origin send the rest and wait for the proof than to start at the mark.
+    fn is_worth_proving(&self) -> bool {
+        if self.used.is_empty() || !self.can_take_back() {
+            return true;
+        }
+        let Some(rest) = self.total.map(|total| total.saturating_sub(self.writer.received())) else {
+            return false;
+        };
+        let rate = self.engine.0.origin.learned_rate(&self.case.want.target.authority());
+        rest <= SMALL_REST || rate.is_some_and(|rate| rest / rate.max(1) <= PATIENCE_SECONDS)
     }
 
     async fn settle(&mut self) -> Result<(), Failure> {
@@ -102,7 +172,7 @@ impl Transfer {
         };
         match neighbours.pull(&offer, digest, self.writer.received()).await {
             Ok((size, body)) if self.total.is_none_or(|total| total == size) => {
-                self.switch(Source { body, from: From::Peer, offer: Some(offer) });
+                self.switch(Source { body, from: From::Peer, offer: Some(offer) }).await;
                 true
             }
             Ok(_) | Err(_) => false,
@@ -114,90 +184,102 @@ impl Transfer {
         let answer = self.running.answer();
         let tag = answer.head.strong_etag();
         let origin = self.engine.0.origin.clone();
-        let rest = self.upstream.rest(&origin, offset, tag, self.judge.digest.is_some()).await;
+        // only a digest that may refuse the result makes a bare range safe
+        let rest = self.upstream.rest(&origin, offset, tag, self.judge.binding).await;
         match rest.map_err(|error| Trouble::Passing(error.to_string()))? {
-            Rest::From(response) => {
-                self.switch(Source { body: response.into_body(), from: From::Origin, offer: None });
+            Rest::From(response, size) if self.total.is_none_or(|total| total == size) => {
+                self.set_total(Some(size));
+                self.switch(Source { body: response.into_body(), from: From::Origin, offer: None }).await;
                 Ok(())
             }
+            Rest::From(..) => Err(Trouble::Final(Failure::Changed)),
             Rest::Whole(response) => self.take_whole(response, offset).await,
             Rest::Unusable(why) => Err(Trouble::Passing(why)),
         }
     }
 
-    /// The origin sends the whole: its first bytes must be those that went out.
+    /// The origin sends the whole: its first bytes must be those that are here.
     async fn take_whole(&mut self, response: http::Response<Body>, offset: u64) -> Result<(), Trouble> {
         let size = content_length(response.headers());
         let (head, body) = response.into_parts();
-        if self.writer.nothing_released() && !self.is_same_answer(&head, size) {
-            self.replace(&head, size).await?;
-            self.switch(Source { body, from: From::Origin, offer: None });
-            return Ok(());
+        if !self.is_same_answer(&head, size) {
+            return self.replace(&head, body, size).await;
         }
         let mut pieces = Pieces::new(body);
         let prefix = skip(&mut pieces, offset).await.map_err(Trouble::Passing)?;
-        let ours = self.writer.digest().await.ok().flatten();
-        if ours == Some(prefix.finish()) {
-            self.switch_to(pieces, From::Origin, None);
+        if self.writer.digest().await.ok().flatten() == Some(prefix.finish()) {
+            self.switch_to(pieces, From::Origin, None).await;
             return Ok(());
         }
-        if self.writer.nothing_released() {
-            // the origin's bytes are the right ones: ask once more and take them from the start
-            self.running.tally().start_over(From::Origin);
-            self.used.clear();
-            self.writer.reset().await.map_err(|error| Trouble::Passing(error.to_string()))?;
-            return Err(Trouble::Passing("what came before was not what the origin has".to_owned()));
+        if self.can_take_back() {
+            self.blame();
+            self.take_back().await.map_err(Trouble::Final)?;
+            return Err(Trouble::Passing("a neighbour's bytes are not what the origin has".to_owned()));
         }
         Err(Trouble::Final(Failure::Changed))
     }
 
+    /// Whether this answer is of the version that was told: never two strong tags, two sizes, two statuses.
     fn is_same_answer(&self, head: &http::response::Parts, size: Option<u64>) -> bool {
+        let told = self.running.answer();
         let tag = head.headers.get(http::header::ETAG).and_then(|tag| tag.to_str().ok());
-        self.running.answer().head.get("etag") == tag && (self.total.is_none() || self.total == size)
+        let strong = tag.filter(|tag| tag.starts_with('"'));
+        let same_size = self.total.is_none() || size.is_none() || self.total == size;
+        told.head.status() == head.status && told.head.strong_etag() == strong && same_size
     }
 
-    /// Nothing went out yet: the answer the origin gives now is the one that counts.
-    async fn replace(&mut self, head: &http::response::Parts, size: Option<u64>) -> Result<(), Trouble> {
-        self.running.tally().start_over(From::Origin);
-        self.used.clear();
-        self.writer.reset().await.map_err(|error| Trouble::Passing(error.to_string()))?;
-        let now = self.engine.0.clock.now();
-        let want = &self.case.want;
-        let answer = Answer::keep(&want.target, head.status, &head.headers, now, now);
-        let storable =
-            policy::storable(&want.method, &want.headers, head.status, &head.headers, &self.case.rule);
-        self.shareable = storable.as_ref().is_ok_and(|storable| storable.shareable);
-        if storable.is_err() {
-            self.writer.stop_storing().await.map_err(|error| Trouble::Passing(error.to_string()))?;
+    /// The origin gives another answer now: it counts if nobody was told of the one before.
+    async fn replace(
+        &mut self,
+        head: &http::response::Parts,
+        body: Body,
+        size: Option<u64>,
+    ) -> Result<(), Trouble> {
+        let (want, now) = (&self.case.want, self.engine.0.clock.now());
+        let fields = &head.headers;
+        let storable = policy::storable(&want.method, &want.headers, head.status, fields, &self.case.rule);
+        let Ok(storable) = storable else { return Err(Trouble::Final(Failure::Changed)) };
+        let answer = Answer::keep(&want.target, head.status, fields, now, now);
+        if self.writer.released() > 0 || head.status != StatusCode::OK || !self.running.replace(answer) {
+            return Err(Trouble::Final(Failure::Changed));
         }
-        self.running.replace(answer);
-        self.total = size;
-        self.writer.set_total(size);
+        self.shareable = storable.shareable;
+        self.running.tally().take_back(0);
+        self.mark = Some(crate::store::Mark::default());
+        self.take_back().await.map_err(Trouble::Final)?;
+        self.total = None;
+        self.set_total(size);
+        self.switch(Source { body, from: From::Origin, offer: None }).await;
         Ok(())
     }
 
-    fn switch(&mut self, source: Source) {
-        self.switch_to(Pieces::new(source.body), source.from, source.offer);
+    fn set_total(&mut self, size: Option<u64>) {
+        if self.total != size {
+            self.total = size;
+            self.writer.set_total(size);
+        }
     }
 
-    fn switch_to(&mut self, pieces: Pieces, from: From, offer: Option<Offer>) {
+    async fn switch(&mut self, source: Source) {
+        self.switch_to(Pieces::new(source.body), source.from, source.offer).await;
+    }
+
+    async fn switch_to(&mut self, pieces: Pieces, from: From, offer: Option<Offer>) {
         self.learn_progress();
+        if from == From::Peer && self.mark.is_none() {
+            self.mark = self.writer.mark().await;
+        }
         let peer = offer.as_ref().map(neighbours::address);
         self.running.moved_to(self.writer.received(), from, peer);
         self.rate.restart(from);
-        let release = self.engine.0.config.load().release;
-        // what was held back stays so while a neighbour's bytes before it wait for their proof
-        let hold = match self.judge.hold(from, self.total, release) {
-            Hold::Nothing if !self.used.is_empty() => self.writer.holds(),
-            hold @ (Hold::Nothing | Hold::Tail(_) | Hold::Everything) => hold,
-        };
+        self.running.expect(self.judge.digest);
+        let hold = self.judge.hold(from, self.total, self.engine.0.config.load().release);
+        // a neighbour's bytes before it still wait for their proof
+        let unproven = from == From::Peer || !self.used.is_empty();
+        let hold = if self.used.is_empty() { hold } else { hold.stricter(self.writer.holds()) };
+        self.running.set_unproven(unproven && hold != Hold::Everything);
         self.writer.hold(hold);
-        self.origin_used |= from == From::Origin;
-        if let Some(offer) = &offer
-            && !self.used.iter().any(|used| used.peer.node == offer.peer.node)
-        {
-            self.used.push(offer.clone());
-        }
+        self.origin_after |= from == From::Origin && !self.used.is_empty();
         (self.pieces, self.from, self.offer) = (pieces, from, offer);
     }
 
@@ -208,14 +290,6 @@ impl Transfer {
             self.failures = 0;
         }
     }
-}
-
-/// Why a source cannot go on.
-enum Trouble {
-    /// Another try may help.
-    Passing(String),
-    /// Nothing will.
-    Final(Failure),
 }
 
 /// Reads and hashes the first bytes of a body.

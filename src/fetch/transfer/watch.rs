@@ -11,6 +11,8 @@ use crate::origin::Origin;
 const UNKNOWN_RATE: u64 = 2_000_000;
 /// A window of this length decides.
 const WINDOW: Duration = Duration::from_millis(1600);
+/// Where nobody else can be read from, windows grow to this.
+const LONGEST: Duration = Duration::from_secs(60);
 const TICK: Duration = Duration::from_millis(200);
 
 /// Bytes a second, measured in windows.
@@ -26,6 +28,8 @@ pub(super) struct RateWatch {
     window: Instant,
     in_window: u64,
     slow: bool,
+    /// How long a window is now.
+    length: Duration,
 }
 
 impl RateWatch {
@@ -43,6 +47,7 @@ impl RateWatch {
             window: now,
             in_window: 0,
             slow: false,
+            length: WINDOW,
         }
     }
 
@@ -52,6 +57,13 @@ impl RateWatch {
         let now = self.clock.instant();
         (self.from, self.started, self.bytes) = (from, now, 0);
         (self.window, self.in_window, self.slow) = (now, 0, false);
+        self.length = WINDOW;
+    }
+
+    /// There is nobody better: the next look comes later.
+    pub(super) fn be_patient(&mut self) {
+        (self.window, self.in_window, self.slow) = (self.clock.instant(), 0, false);
+        self.length = self.length.saturating_mul(2).min(LONGEST);
     }
 
     pub(super) fn received(&mut self, bytes: u64) {
@@ -79,7 +91,7 @@ impl RateWatch {
     fn look(&mut self) {
         let now = self.clock.instant();
         let passed = now.saturating_duration_since(self.window);
-        if passed < WINDOW {
+        if passed < self.length {
             return;
         }
         let origin = self.origin.learned_rate(&self.authority).unwrap_or(UNKNOWN_RATE);

@@ -47,6 +47,10 @@ impl Spill {
         self.active.store(true, Ordering::Release);
     }
 
+    pub(super) fn is_open(&self) -> bool {
+        self.active.load(Ordering::Acquire)
+    }
+
     pub(super) fn push(&self, piece: Bytes) {
         let mut window = self.lock();
         window.bytes += piece.len() as u64;

@@ -24,6 +24,30 @@ pub enum Hold {
     Everything,
 }
 
+impl Hold {
+    /// The stricter of two.
+    #[must_use]
+    pub fn stricter(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Everything, _) | (_, Self::Everything) => Self::Everything,
+            (Self::Tail(one), Self::Tail(other)) => Self::Tail(one.max(other)),
+            (tail @ Self::Tail(_), Self::Nothing) | (Self::Nothing, tail @ Self::Tail(_)) => tail,
+            (Self::Nothing, Self::Nothing) => Self::Nothing,
+        }
+    }
+}
+
+/// A state of a writer to which it can go back.
+#[derive(Debug, Clone, Default)]
+pub struct Mark(Hasher);
+
+impl Mark {
+    /// How many bytes there were.
+    pub fn offset(&self) -> u64 {
+        self.0.length()
+    }
+}
+
 /// Receives bytes: writes and hashes them on a blocking thread while the next ones arrive.
 #[derive(Debug)]
 pub struct Writer {
@@ -100,9 +124,18 @@ impl Writer {
         self.received
     }
 
-    /// Whether readers have had none of it.
-    pub fn nothing_released(&self) -> bool {
-        self.shared.progress.borrow().released == 0
+    /// How much of it readers may have had.
+    pub fn released(&self) -> u64 {
+        self.shared.progress.borrow().released
+    }
+
+    /// The present state, to go back to; none where nothing is stored.
+    pub async fn mark(&mut self) -> Option<Mark> {
+        self.settle().await.ok()?;
+        match &self.sink {
+            Sink::Disk(ingest) => Some(Mark(ingest.hasher())),
+            Sink::Writing(_) | Sink::Memory(_) | Sink::Gone => None,
+        }
     }
 
     /// Whether what arrives can still become a blob.
@@ -128,7 +161,7 @@ impl Writer {
 
     /// Adds bytes; returns when the bytes before them are written.
     pub async fn write(&mut self, bytes: Bytes) -> Result<WriteNote, WriteError> {
-        let mut note = self.settle().await?;
+        let note = self.settle().await?;
         self.received += bytes.len() as u64;
         match std::mem::replace(&mut self.sink, Sink::Gone) {
             Sink::Disk(mut ingest) => {
@@ -141,7 +174,6 @@ impl Writer {
             Sink::Memory(hasher) => {
                 self.sink = Sink::Memory(hasher);
                 self.pass(bytes).await?;
-                note = WriteNote::Stored;
             }
             Sink::Writing(_) | Sink::Gone => {}
         }
@@ -173,7 +205,8 @@ impl Writer {
         bytes: Bytes,
         error: StoreError,
     ) -> Result<WriteNote, WriteError> {
-        if self.hold != Hold::Nothing {
+        // a tail fits the window; more does not
+        if self.hold == Hold::Everything {
             self.received = ingest.length();
             self.sink = Sink::Disk(ingest);
             return Err(WriteError::Disk(error));
@@ -232,17 +265,13 @@ impl Writer {
         }
     }
 
-    /// Starts over with nothing; only while nothing was released.
-    pub async fn reset(&mut self) -> Result<(), WriteError> {
+    /// Goes back to a mark; only while readers have had nothing beyond it, and only on the disk.
+    pub async fn rewind(&mut self, mark: &Mark) -> Result<(), WriteError> {
         self.settle().await?;
-        if let Sink::Disk(ingest) = &mut self.sink {
-            ingest.reset().map_err(WriteError::Disk)?;
-        }
-        self.received = 0;
-        self.shared.progress.send_modify(|now| {
-            now.received = 0;
-            now.total = None;
-        });
+        let Sink::Disk(ingest) = &mut self.sink else { return Err(WriteError::Deserted) };
+        ingest.rewind(mark.0.clone()).map_err(WriteError::Disk)?;
+        self.received = mark.offset();
+        self.shared.progress.send_modify(|now| now.received = mark.offset());
         Ok(())
     }
 
