@@ -194,7 +194,9 @@ impl Cache {
             first_hand: how.first_hand || held.as_ref().is_some_and(|held| held.first_hand),
             guarded: how.guarded && held.is_none_or(|held| held.guarded),
         });
-        self.0.health.clear("disk-full");
+        for over in ["disk-full", "disk"] {
+            self.0.health.clear(over);
+        }
         Ok(committed)
     }
 
@@ -255,12 +257,19 @@ impl Cache {
 
     /// Whether the filesystem has room again after it had none.
     pub fn look_at_disk(&self) {
+        /// So much more than the limit must be free before the trouble is over: no blinking.
         const ROOM: u64 = 16 * 1024 * 1024;
-        let roomy =
-            self.0.store.as_ref().and_then(|store| store.space().ok()).is_some_and(|(_, free)| free > ROOM);
+        let space = self.0.store.as_ref().and_then(|store| store.space().ok());
+        let min_free = self.0.config.load().min_free;
+        let roomy = space.is_some_and(|(total, free)| free > min_free.of(total).saturating_add(ROOM));
         if roomy && self.0.health.clear("disk-full") {
             tracing::info!("the disk has room again: storing goes on");
         }
+    }
+
+    /// Whether there is a folder that can be written to, or one that is read-only on purpose.
+    pub fn has_disk(&self) -> bool {
+        self.0.store.as_ref().is_some_and(|store| !store.is_poisoned())
     }
 
     fn pins_mut(&self) -> std::sync::RwLockWriteGuard<'_, HashSet<Digest>> {

@@ -100,6 +100,18 @@ impl Origin {
         follow::follow(self, target, headers, reach, self.0.max_redirects).await
     }
 
+    /// Whether a client may have what this target leads to, also when it is held and nothing is asked. A name
+    /// that cannot be resolved now is no reason to refuse what is held.
+    pub async fn check(&self, target: &Target, reach: &Reach) -> Result<(), OriginError> {
+        if *reach == Reach::Anywhere {
+            return Ok(());
+        }
+        match self.0.dialer.check(target.bare_host(), target.port(), reach).await {
+            Err(OriginError::Dns { .. }) => Ok(()),
+            checked @ (Ok(()) | Err(_)) => checked,
+        }
+    }
+
     /// A connection for `CONNECT`: straight to the host, or through the parent proxy.
     pub async fn tunnel(&self, host: &str, port: u16, reach: &Reach) -> Result<TcpStream, OriginError> {
         self.0.dialer.tunnel(host, port, reach).await

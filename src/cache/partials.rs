@@ -31,7 +31,7 @@ impl Partials {
     }
 
     /// Drops partials of at least this many bytes together, as far as there are any.
-    pub(super) fn drop_oldest(&self, store: &Store, bytes: u64) -> u64 {
+    pub(super) fn shrink(&self, store: &Store, bytes: u64) -> u64 {
         let (mut kept, mut freed) = (self.lock(), 0);
         while freed < bytes {
             let Some(key) = kept.keys().next().cloned() else { break };

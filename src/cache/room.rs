@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::{Cache, evict};
 use crate::digest::Digest;
+use crate::index::BlobRecord;
 use crate::store::{Ingest, StoreError};
 
 /// Beyond what is needed, the share of the limit that an eviction frees, so that the next thing finds room.
@@ -139,6 +140,9 @@ impl Cache {
         }
         let slack = self.0.config.load().max_size.bytes() / SLACK;
         self.evict(over.saturating_add(slack))?;
+        if self.over(bytes, None)? > 0 {
+            self.evict(over)?;
+        }
         // space of files that are still being read is not free yet: nothing more is evicted for it
         if self.over(bytes, None)? == 0 {
             return Ok(());
@@ -181,10 +185,13 @@ impl Cache {
     /// Drops partials, then blobs, of at least this many bytes together.
     fn evict(&self, bytes: u64) -> Result<(), StoreError> {
         let Some(store) = &self.0.store else { return Ok(()) };
-        if bytes == 0 {
+        let evictable = |record: &&Arc<BlobRecord>| !self.is_pinned(&record.digest);
+        let possible: u64 = self.0.index.blobs().iter().filter(evictable).map(|record| record.size).sum();
+        if bytes == 0 || possible.saturating_add(self.0.partials.bytes()) < bytes {
+            // all that could go would not be enough: nothing goes
             return Ok(());
         }
-        let freed = self.0.partials.drop_oldest(store, bytes);
+        let freed = self.0.partials.shrink(store, bytes);
         let need = bytes.saturating_sub(freed);
         let chosen: Vec<Digest> =
             evict::choose(&self.0.index.blobs(), |d| self.is_pinned(d), need, self.0.clock.now());

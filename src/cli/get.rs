@@ -51,7 +51,15 @@ async fn all(args: &GetArgs, things: Vec<list::Thing>) -> Result<Exit, Failure> 
     let (mut finished, mut failed) = (Vec::new(), None);
     for thing in things {
         let started = SystemClock.instant();
-        match getter.get(args, thing, started).await {
+        let got = tokio::select! {
+            got = getter.get(args, thing, started) => got,
+            () = interrupted() => {
+                // what came so far stays for the next time; what only this run needed goes
+                getter.close().await;
+                return Err(Failure::new(Exit::Failed, "interrupted").hint("run the same command again to go on"));
+            }
+        };
+        match got {
             Ok(done) => {
                 say(args, &done);
                 finished.push(done);
@@ -65,6 +73,16 @@ async fn all(args: &GetArgs, things: Vec<list::Thing>) -> Result<Exit, Failure> 
         Output::new().json(&finished)?;
     }
     failed.map_or(Ok(Exit::Done), Err)
+}
+
+/// Waits for Ctrl-C or a polite request to end.
+async fn interrupted() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let Ok(mut terminated) = signal(SignalKind::terminate()) else { return std::future::pending().await };
+    tokio::select! {
+        _ = tokio::signal::ctrl_c() => {}
+        _ = terminated.recv() => {}
+    }
 }
 
 fn say(args: &GetArgs, done: &Done) {

@@ -24,6 +24,8 @@ use crate::telemetry::Logging;
 
 /// How long transfers have to part with their files before the folder is given up.
 const PART: Duration = Duration::from_secs(10);
+/// How often the disk is looked at.
+const LOOK: Duration = Duration::from_secs(5);
 /// How long services have to end after the last body.
 const END: Duration = Duration::from_secs(3);
 
@@ -97,6 +99,7 @@ fn begin(start: Start) -> Result<Running, DaemonError> {
     let interfaces = interfaces(&house, &config);
     let mut services = Services::new();
     spawn_services(&mut services, &house, proxy, &interfaces, &stop);
+    spawn_own_addresses(&mut services, &house, &config, &interfaces, &stop);
     spawn_admin(&mut services, server, admin, end.clone());
     if with_peers {
         let site = Site {
@@ -117,7 +120,8 @@ fn begin(start: Start) -> Result<Running, DaemonError> {
     }
     let notifier = Notifier::from_env();
     spawn_watchers(&mut services, &notifier, &start.logging, &end);
-    readiness.send_replace(Readiness::Ready);
+    readiness.send_replace(readiness_of(&house));
+    spawn_readiness(&mut services, &house, &readiness, &stop);
     notifier.ready();
     let reloader = Reloader::new(config, start.file, start.logging, house.clone(), seat);
     Ok(Running { house, services, signals, notifier, readiness, reloader, reloads, stop, end })
@@ -184,6 +188,47 @@ fn spawn_watchers(services: &mut Services, notifier: &Notifier, logging: &Loggin
     services.spawn(async move {
         alive.keep_alive(|| true, until).await;
         Ok(())
+    });
+}
+
+fn readiness_of(house: &House) -> Readiness {
+    if house.cache.has_disk() { Readiness::Ready } else { Readiness::NoDisk }
+}
+
+/// A disk that fails while running is said as well.
+fn spawn_readiness(
+    services: &mut Services,
+    house: &House,
+    readiness: &watch::Sender<Readiness>,
+    stop: &Shutdown,
+) {
+    let (house, readiness, stop) = (house.clone(), readiness.clone(), stop.clone());
+    services.spawn(async move {
+        while tokio::time::timeout(LOOK, stop.requested()).await.is_err() {
+            let now = readiness_of(&house);
+            readiness.send_if_modified(|said| std::mem::replace(said, now) != now);
+        }
+        Ok(())
+    });
+}
+
+/// Which addresses are this machine's changes with its network.
+fn spawn_own_addresses(
+    services: &mut Services,
+    house: &House,
+    config: &Arc<Config>,
+    interfaces: &watch::Sender<Vec<Interface>>,
+    stop: &Shutdown,
+) {
+    let (house, config, stop) = (house.clone(), Arc::clone(config), stop.clone());
+    let mut seen = interfaces.subscribe();
+    services.spawn(async move {
+        loop {
+            tokio::select! {
+                () = stop.requested() => return Ok(()),
+                Ok(()) = seen.changed() => note_own_addresses(&house, &config, &seen.borrow_and_update()),
+            }
+        }
     });
 }
 

@@ -1,6 +1,7 @@
 //! The way of a want: what is held, what runs, what has to be fetched.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use http::{Method, Request, Response};
@@ -29,7 +30,7 @@ use crate::origin::{Origin, Reach};
 use crate::policy::{self, Plan, Rule, Rules, UrlKey};
 use crate::range::RangeRequest;
 use crate::shutdown::{Drain, Shutdown};
-use crate::store::{End, Failure};
+use crate::store::{End, Failure, Progress};
 
 /// How far behind the end of what has arrived a range may begin and still be waited for.
 const AHEAD: u64 = 8 * 1024 * 1024;
@@ -128,6 +129,7 @@ impl Engine {
 
     /// Meets a want: from the store, from a running transfer, from a neighbour, from the origin.
     pub async fn fetch(&self, want: Want) -> Result<Reply, FetchError> {
+        self.0.origin.check(&want.target, &want.reach).await?;
         let rule = self.0.rules.load().for_target(&want.target).clone();
         let url = UrlKey::of(&want.target, &rule.ignore_query);
         self.refuse_rest_of_a_cut(&want, &url)?;
@@ -395,9 +397,9 @@ impl Engine {
     ) -> Result<Reply, FetchError> {
         let interest = running.growing().interest();
         if running.expected().is_some() {
-            let progress = running.growing().opened().await;
+            let progress = judged_or_opened(&running).await;
             match progress.end {
-                Some(End::Failed(Failure::Digest)) if progress.released == 0 => {
+                Some(End::Failed(Failure::Digest)) => {
                     return Err(FetchError::Digest);
                 }
                 Some(End::Failed(Failure::Changed)) if progress.released == 0 => {
@@ -516,6 +518,21 @@ impl Case {
     pub(super) fn upstream(&self, headers: http::HeaderMap) -> Upstream {
         Upstream { target: self.want.target.clone(), headers, reach: self.want.reach.clone() }
     }
+}
+
+/// Waits for the first byte that may go out; where the whole is small, a moment longer for the judgement, so that
+/// a wrong thing is an answer and not a broken connection.
+async fn judged_or_opened(running: &Running) -> Progress {
+    const SMALL: u64 = 1024 * 1024;
+    const MOMENT: Duration = Duration::from_secs(2);
+    let progress = running.growing().opened().await;
+    if progress.end.is_none() && progress.total.is_some_and(|total| total <= SMALL) {
+        // a source too slow for it does not hold the client up
+        if tokio::time::timeout(MOMENT, running.growing().ended()).await.is_err() {
+            tracing::trace!("no judgement yet");
+        }
+    }
+    running.growing().progress()
 }
 
 /// Whether a transfer has, or will soon have, the first byte of a range.

@@ -129,6 +129,17 @@ impl Dialer {
         }
     }
 
+    /// Whether the host may be reached, as far as can be told without reaching it.
+    pub(super) async fn check(&self, host: &str, port: u16, reach: &Reach) -> Result<(), OriginError> {
+        if !reach.permits_name(host) && (self.parent.is_some() || host.parse::<std::net::IpAddr>().is_ok()) {
+            return Err(OriginError::Denied { host: host.to_owned() });
+        }
+        if self.parent.is_some() {
+            return Ok(());
+        }
+        self.resolver.permitted(host, port, reach).await.map(drop)
+    }
+
     /// To the host, by the parent proxy's CONNECT where there is one.
     async fn through(&self, host: &str, port: u16, reach: &Reach) -> Result<TcpStream, OriginError> {
         let Some(parent) = &self.parent else {

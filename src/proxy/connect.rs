@@ -1,14 +1,18 @@
 //! The tunnel: bytes of another protocol, untouched, both ways, each side closing its half on its own.
 
+use std::io;
 use std::net::IpAddr;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 
 use http::{Request, Response, StatusCode};
 use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
 use super::{Proxy, respond};
-use crate::fetch::FetchError;
+use crate::fetch::{FetchError, Ledger};
 use crate::http::{Body, Scheme, Target, empty};
 use crate::rest::Problem;
 
@@ -29,7 +33,7 @@ impl Proxy {
         // joined by the drain
         drop(self.0.drain.spawn(async move {
             match upgraded.await {
-                Ok(client) => ledger.tunnelled(flow(TokioIo::new(client), server).await),
+                Ok(client) => flow(TokioIo::new(client), server, ledger).await,
                 Err(error) => tracing::debug!(%error, "a client left before its tunnel"),
             }
         }));
@@ -54,13 +58,47 @@ impl Proxy {
     }
 }
 
-/// Copies both ways until both are done; returns the bytes of both.
-async fn flow(mut client: TokioIo<hyper::upgrade::Upgraded>, mut server: TcpStream) -> u64 {
-    match tokio::io::copy_bidirectional(&mut client, &mut server).await {
-        Ok((up, down)) => up + down,
-        Err(error) => {
-            tracing::debug!(%error, "a tunnel broke");
-            0
+/// Copies both ways until both are done, counting as it flows.
+async fn flow(client: TokioIo<hyper::upgrade::Upgraded>, server: TcpStream, ledger: Ledger) {
+    let mut client = Counted { stream: client, ledger: ledger.clone() };
+    let mut server = Counted { stream: server, ledger };
+    if let Err(error) = tokio::io::copy_bidirectional(&mut client, &mut server).await {
+        tracing::debug!(%error, "a tunnel broke");
+    }
+}
+
+/// A stream whose every byte read is one that goes through the tunnel.
+struct Counted<S> {
+    stream: S,
+    ledger: Ledger,
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Counted<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buf.filled().len();
+        let read = Pin::new(&mut self.stream).poll_read(cx, buf);
+        let new = buf.filled().len().saturating_sub(before);
+        if new > 0 {
+            self.ledger.tunnelled(new as u64);
         }
+        read
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Counted<S> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, buf)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
     }
 }

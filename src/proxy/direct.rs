@@ -54,14 +54,17 @@ fn no_door() -> Problem {
 }
 
 /// Makes an answer lead back through the door.
-pub(super) fn lead_back(response: &mut Response<Body>, _door: &Direct, target: &Target) {
+pub(super) fn lead_back(response: &mut Response<Body>, door: &Direct, target: &Target) {
+    // where the thing lies elsewhere, it is there that it must have the digest
+    let digest = door.digest.filter(|_| response.status().is_redirection());
+    let before = digest.map_or_else(String::new, |digest| format!("/@{digest}"));
     for name in [header::LOCATION, header::CONTENT_LOCATION] {
         let led = response.headers().get(&name).and_then(|value| value.to_str().ok()).and_then(|reference| {
             let to = target.join(reference).ok()?;
             let fragment =
                 reference.split_once('#').map_or_else(String::new, |(_, fragment)| format!("#{fragment}"));
             HeaderValue::try_from(format!(
-                "/{}/{}{}{fragment}",
+                "{before}/{}/{}{}{fragment}",
                 to.scheme().as_str(),
                 to.authority(),
                 to.path()
@@ -128,6 +131,11 @@ mod tests {
             lead_back(&mut response, &door, &target);
             assert_eq!(response.headers()["location"], led);
         }
+        let digest = Digest::of(b"x");
+        let moved = Response::builder().status(302).header("location", "https://i/c");
+        let mut moved = moved.body(crate::http::empty()).unwrap();
+        lead_back(&mut moved, &Direct { digest: Some(digest) }, &target);
+        assert_eq!(moved.headers()["location"], format!("/@{digest}/https/i/c").as_str());
         let mut page = Response::builder()
             .header("content-type", "text/html; charset=utf-8")
             .body(crate::http::empty())

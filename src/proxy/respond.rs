@@ -144,6 +144,10 @@ fn whole(held: &Held, method: &Method) -> Response<Body> {
 
 fn partial(held: &Held, bytes: Range<u64>, size: u64) -> Response<Body> {
     let mut headers = fields_of(held);
+    // these speak of the content that is sent, and the origin's are of the whole (RFC 9530 section 2)
+    for name in ["content-digest", "content-md5", "digest"] {
+        headers.remove(name);
+    }
     if let Ok(range) = HeaderValue::try_from(ContentRange::satisfied(&bytes, size)) {
         headers.insert(header::CONTENT_RANGE, range);
     }
@@ -232,8 +236,8 @@ fn of_origin(error: &OriginError) -> Problem {
     }
 }
 
-/// A body without a declared length: where it breaks off, the connection is reset, for a plain close would
-/// look like its end.
+/// A body without a declared length: where it breaks off, for whatever reason, the connection is reset, for a
+/// plain close would look like its end.
 struct Unbounded {
     body: Body,
     abort: Abort,
@@ -248,8 +252,9 @@ impl http_body::Body for Unbounded {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let frame = Pin::new(&mut self.body).poll_frame(cx);
-        if matches!(&frame, Poll::Ready(Some(Err(_)))) {
-            self.abort.set();
+        match &frame {
+            Poll::Ready(None) => self.abort.clear(),
+            Poll::Ready(Some(_)) | Poll::Pending => self.abort.set(),
         }
         frame
     }

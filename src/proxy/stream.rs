@@ -29,6 +29,10 @@ impl Abort {
         self.0.store(true, Ordering::SeqCst);
     }
 
+    pub(super) fn clear(&self) {
+        self.0.store(false, Ordering::SeqCst);
+    }
+
     fn is_set(&self) -> bool {
         self.0.load(Ordering::SeqCst)
     }

@@ -151,3 +151,45 @@ fn h45_a_429_is_passed_on_and_not_hammered() {
     origin.serve("/f.bin", script.clone());
     a.get(&url).assert_whole(&script);
 }
+
+#[test]
+fn what_was_evicted_is_fetched_anew_when_the_origin_confirms_it() {
+    let (origin, a) = alone();
+    let script = Script::new(200_000).stale_at_once();
+    let url = origin.serve("/f.bin", script.clone());
+    a.get(&url).assert_whole(&script);
+    a.wait_for_blob(&script.digest());
+    std::fs::remove_file(a.blob_path(&script.digest())).unwrap();
+    a.get(&url).assert_whole(&script);
+    a.wait_for_blob(&script.digest());
+    assert_eq!(a.cli(&["rm", &script.digest()]).code, 0);
+    a.get(&url).assert_whole(&script);
+}
+
+#[test]
+fn h23_a_confirmed_answer_is_given_only_to_those_it_was_selected_for() {
+    let (origin, a) = alone();
+    let script = Script::new(100_000).negotiates().stale_at_once();
+    let url = origin.serve("/f", script);
+    let codings = ["gzip", "identity"];
+    for coding in codings {
+        a.ask(&url).field("Accept-Encoding", coding).send();
+    }
+    // Both are held and stale: whoever leads, nobody gets the other's coding.
+    for _ in 0..5 {
+        let answers: Vec<_> = std::thread::scope(|scope| {
+            let ask = |coding: &'static str| a.ask(&url).field("Accept-Encoding", coding).send();
+            let both: Vec<_> = codings
+                .iter()
+                .cycle()
+                .take(8)
+                .map(|coding| scope.spawn(move || (*coding, ask(coding))))
+                .collect();
+            both.into_iter().map(|answer| answer.join().unwrap()).collect()
+        });
+        for (coding, answer) in answers {
+            let got = answer.field("Content-Encoding").unwrap_or("identity");
+            assert_eq!(got, coding, "{}", answer.cache_status());
+        }
+    }
+}

@@ -238,3 +238,31 @@ fn forged_tokens_over_tls_ban_and_spent_grants_do_not() {
     assert!(forger.ask("GET", &path, None).is_err());
     assert!(member.ask("GET", &path, None).is_ok());
 }
+
+#[test]
+fn a_lie_that_breaks_off_is_not_given_out_when_the_origin_goes_on() {
+    for release in ["auto", "proven"] {
+        let (_site, origin, a, fake) = stage(release);
+        let script = Script::new(10 * MIB);
+        let url = origin.serve("/f.bin", script.clone());
+        fake.offers(&script, script.clone().seed(666).cut_always(MIB));
+        let answer = a.ask(&url).field("Larder-Digest", &script.digest()).send();
+        answer.assert_whole(&script);
+        a.wait_for_blob(&script.digest());
+    }
+}
+
+#[test]
+fn who_leaves_with_unproven_bytes_is_not_given_the_rest_of_something_else() {
+    let (_site, origin, a, fake) = stage("stream");
+    let script = Script::new(4 * MIB);
+    let url = origin.serve("/f.bin", script.clone());
+    fake.offers(&script, script.clone().seed(666).hold_at(2 * MIB));
+    let mut reading = a.ask(&url).field("Larder-Digest", &script.digest()).open();
+    reading.read_to(MIB);
+    drop(reading);
+    // Whatever became of the lie, what this client holds is no beginning of the truth.
+    let rest = a.ask(&url).range(&format!("{MIB}-")).send();
+    assert_eq!(rest.status, 409, "{}", rest.cache_status());
+    a.get(&url).assert_whole(&script);
+}

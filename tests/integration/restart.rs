@@ -115,7 +115,7 @@ fn what_was_learned_is_still_known_after_a_restart() {
 fn a_digest_cut_is_remembered_over_a_restart() {
     let origin = Origin::start();
     let mut a = Larder::new("a").start();
-    let url = origin.serve("/f.bin", Script::new(MIB).ranges(Ranges::Honoured));
+    let url = origin.serve("/f.bin", Script::new(2 * MIB).ranges(Ranges::Honoured));
     let wrong = format!("sha256:{}", sha256(b"something else"));
     let cut = a.ask(&url).field("Larder-Digest", &wrong).send();
     assert_eq!(cut.ending, Ending::Truncated);

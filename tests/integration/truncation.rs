@@ -208,3 +208,32 @@ fn a_stalled_origin_is_given_up_after_its_deadline() {
     wait_until("no transfer left", || a.transfers() == 0);
     assert!(a.blobs().is_empty());
 }
+
+#[test]
+fn h05_an_answer_that_changes_after_its_head_went_out_never_ends_cleanly() {
+    let (origin, a) = alone();
+    let (old, new) = (
+        Script::new(100_000).seed(1).etag("\"a\"").cut_always(0),
+        Script::new(120_000).seed(2).etag("\"b\""),
+    );
+    let url = origin.serve("/f.bin", old);
+    let asked = a.ask(&url).open();
+    origin.serve("/f.bin", new.clone());
+    let answer = asked.rest();
+    assert!(!answer.is_success() || answer.body == new.body(), "{} bytes of another file", answer.body.len());
+    a.get(&url).assert_whole(&new);
+}
+
+#[test]
+fn h01_a_part_that_ends_before_the_end_is_not_the_rest() {
+    let (origin, a) = alone();
+    // No length is known, the answer breaks off, and the rest is answered by a part of it.
+    let broken = Script::new(1_000_000).etag("\"a\"").chunked().cut_once(300_000);
+    let url = origin.serve("/f.bin", broken.clone());
+    let asked = a.ask(&url).open();
+    let part = "HTTP/1.1 206 Partial Content\r\nETag: \"a\"\r\nContent-Length: 4\r\n\
+                Content-Range: bytes 300000-300003/1000000\r\n\r\nabcd";
+    origin.serve("/f.bin", Script::raw(part.as_bytes()));
+    let answer = asked.rest();
+    right_or_error(&answer, &broken);
+}

@@ -16,8 +16,9 @@ use super::way::Way;
 use super::{Done, seconds_since, sums};
 use crate::cli::{Exit, Failure, GetArgs};
 use crate::digest::{Stated, hex};
-use crate::http::Target;
+use crate::http::{Scheme, Target};
 use crate::net::throttle::Throttle;
+use crate::range::ContentRange;
 
 /// How often a download that broke off goes on.
 const TRIES: u32 = 6;
@@ -35,6 +36,8 @@ pub(super) struct Getter {
 enum Trouble {
     /// Another try may help.
     Passing(String),
+    /// What is here so far is the beginning of something wrong: another try, from the start.
+    Wrong(String),
     /// Nothing will.
     Final(Failure),
 }
@@ -93,7 +96,7 @@ impl Getter {
         progress.end();
         let source = match source {
             Ok(source) => source,
-            Err(failure) => return Err(give_up(part, failure)),
+            Err(failure) => return Err(give_up(part, file.is_none(), failure)),
         };
         let (size, sha256) = (part.length(), part.sha256().hex());
         let placed = match &file {
@@ -134,7 +137,7 @@ impl Getter {
         part: &mut Part,
         progress: &Progress,
     ) -> Result<String, Failure> {
-        let (mut tries, mut why) = (0, String::new());
+        let (mut tries, mut why, mut was_wrong) = (0, String::new(), false);
         while tries < TRIES {
             let before = part.length();
             match self.try_once(args, thing, stated, part, progress).await {
@@ -145,6 +148,12 @@ impl Getter {
                 Ok(_) => return Err(self.mismatch(part, stated)),
                 Err(Trouble::Final(failure)) => return Err(failure),
                 Err(Trouble::Passing(trouble)) => why = trouble,
+                // once is a bad source; twice is the thing itself
+                Err(Trouble::Wrong(_)) if was_wrong => return Err(self.mismatch(part, stated)),
+                Err(Trouble::Wrong(trouble)) => {
+                    (was_wrong, why) = (true, trouble);
+                    part.restart().map_err(|error| Failure::new(Exit::Failed, error.to_string()))?;
+                }
             }
             tries = if part.length() > before { 1 } else { tries + 1 };
             tokio::time::sleep(Duration::from_millis(200 << tries.min(4))).await;
@@ -189,7 +198,13 @@ impl Getter {
         let response = self.follow(thing, fields).await?;
         match response.status() {
             StatusCode::OK => part.restart()?,
-            StatusCode::PARTIAL_CONTENT => {}
+            StatusCode::PARTIAL_CONTENT if goes_on(&response, part) => {}
+            StatusCode::PARTIAL_CONTENT => {
+                part.restart()?;
+                return Err(Trouble::Passing(
+                    "the answer does not go on where the partial file ends".to_owned(),
+                ));
+            }
             StatusCode::RANGE_NOT_SATISFIABLE if part.length() > 0 => {
                 return self.maybe_whole(part, stated, &response);
             }
@@ -252,7 +267,9 @@ impl Getter {
             let location = text(&response, header::LOCATION).filter(|_| response.status().is_redirection());
             let Some(location) = location else { return Ok(response) };
             // the prefix door leads back to itself
-            let location = if location.starts_with("/https/") || location.starts_with("/http/") {
+            let by_prefix = target.scheme() == Scheme::Https;
+            let location = if by_prefix && (location.starts_with("/https/") || location.starts_with("/http/"))
+            {
                 location.replacen("/https/", "https://", 1).replacen("/http/", "http://", 1)
             } else {
                 location
@@ -272,7 +289,7 @@ impl Getter {
         let response = match self.follow(&thing, HeaderMap::new()).await {
             Ok(response) if response.status() == StatusCode::OK => response,
             Ok(response) => return Err(failed(response.status().to_string())),
-            Err(Trouble::Passing(why)) => return Err(failed(why)),
+            Err(Trouble::Passing(why) | Trouble::Wrong(why)) => return Err(failed(why)),
             Err(Trouble::Final(failure)) => return Err(failure),
         };
         let bytes = read(response, SUMS).await.map_err(failed)?;
@@ -321,6 +338,15 @@ fn source(response: &Response<Incoming>) -> String {
     detail.unwrap_or("origin").to_owned()
 }
 
+/// Whether a partial answer begins where the part ends and is of the same version.
+fn goes_on(response: &Response<Incoming>, part: &Part) -> bool {
+    let range = text(response, header::CONTENT_RANGE).and_then(|field| ContentRange::parse(&field));
+    let tag = text(response, header::ETAG);
+    let same = part.tag().is_none() || tag.is_none() || tag.as_deref() == part.tag();
+    let ends = |range: &ContentRange| range.size.is_none_or(|size| range.bytes.end == size);
+    part.length() > 0 && same && range.is_some_and(|range| range.bytes.start == part.length() && ends(&range))
+}
+
 async fn refusal(status: StatusCode, target: &Target, response: Response<Incoming>) -> Trouble {
     let problem = read(response, 64 * 1024).await.unwrap_or_default();
     let problem: serde_json::Value = serde_json::from_slice(&problem).unwrap_or_default();
@@ -329,10 +355,9 @@ async fn refusal(status: StatusCode, target: &Target, response: Response<Incomin
     let failure = |exit| Failure::new(exit, format!("cannot download {target}: {what}")).hint(of("hint"));
     match status {
         StatusCode::NOT_FOUND | StatusCode::GONE => Trouble::Final(failure(Exit::NotFound)),
-        // the daemon cut an earlier try of ours because its bytes were wrong
-        _ if of("type").ends_with("digest-mismatch") || of("type").ends_with(":cut") => {
-            Trouble::Final(failure(Exit::Mismatch))
-        }
+        _ if of("type").ends_with("digest-mismatch") => Trouble::Final(failure(Exit::Mismatch)),
+        // an earlier try of ours was cut because its bytes were wrong
+        _ if of("type").ends_with(":cut") => Trouble::Wrong(what),
         StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT => {
             Trouble::Passing(what)
         }
@@ -345,9 +370,9 @@ async fn read(response: Response<Incoming>, most: usize) -> Result<Bytes, String
     limited.collect().await.map(http_body_util::Collected::to_bytes).map_err(|error| error.to_string())
 }
 
-/// A file of which nothing came is no beginning of anything.
-fn give_up(part: Part, failure: Failure) -> Failure {
-    if part.length() == 0
+/// A file of which nothing came, or that nobody could find again, is no beginning of anything.
+fn give_up(part: Part, is_temporary: bool, failure: Failure) -> Failure {
+    if (is_temporary || part.length() == 0)
         && let Err(error) = part.discard()
     {
         tracing::debug!(%error, "an empty partial file stays");

@@ -34,6 +34,10 @@ impl Part {
         let url = Digest::of(url.as_bytes()).hex();
         let known = read_origin(&path).filter(|origin| origin.url == url);
         let mut file = OpenOptions::new().create(true).truncate(false).read(true).write(true).open(&path)?;
+        if file.try_lock().is_err() {
+            let busy = "another download writes it";
+            return Err(io::Error::new(io::ErrorKind::ResourceBusy, busy));
+        }
         if anew || (known.is_none() && stated.is_none()) {
             file.set_len(0)?;
         }

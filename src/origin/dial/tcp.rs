@@ -43,12 +43,23 @@ impl Resolver {
         port: u16,
         reach: &Reach,
     ) -> Result<TcpStream, OriginError> {
+        let permitted = self.permitted(host, port, reach).await?;
+        race(in_turn(permitted)).await.map_err(|error| OriginError::connect(host, error))
+    }
+
+    /// The addresses of a host that may be reached; at least one.
+    pub(super) async fn permitted(
+        &self,
+        host: &str,
+        port: u16,
+        reach: &Reach,
+    ) -> Result<Vec<SocketAddr>, OriginError> {
         let found = self.addresses(host, port).await?;
         let permitted: Vec<SocketAddr> = found.into_iter().filter(|a| reach.permits(a.ip())).collect();
         if permitted.is_empty() {
             return Err(OriginError::Denied { host: host.to_owned() });
         }
-        race(in_turn(permitted)).await.map_err(|error| OriginError::connect(host, error))
+        Ok(permitted)
     }
 
     /// At least one address.

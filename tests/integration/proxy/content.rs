@@ -164,6 +164,20 @@ fn a_stated_digest_judges_what_is_held_as_well() {
 }
 
 #[test]
+fn the_digest_door_keeps_its_digest_over_a_redirect() {
+    let (origin, a) = alone();
+    let script = Script::new(100_000);
+    let target = origin.serve("/elsewhere.bin", script.clone());
+    origin.serve("/here", Script::redirect(&target));
+    for (digest, right) in [(script.digest(), true), (format!("sha256:{}", sha256(b"other")), false)] {
+        let moved = a.door(&format!("/@{digest}/http/{}/here", origin.address())).send();
+        let location = moved.field("Location").unwrap().to_owned();
+        assert!(location.starts_with(&format!("/@{digest}/http/")), "{location}");
+        assert_eq!(a.door(&location).send().is_success(), right);
+    }
+}
+
+#[test]
 fn a_retry_after_a_digest_cut_is_told_to_start_anew() {
     let (origin, a) = alone();
     let script = Script::new(2 * MIB);
