@@ -12,6 +12,8 @@ mod delivery;
 mod engine;
 mod error;
 mod flight;
+mod follow;
+mod give;
 mod judge;
 mod lead;
 mod ledger;

@@ -1,39 +1,31 @@
 //! The way of a want: what is held, what runs, what has to be fetched.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use http::{Method, Request, Response};
-use tokio::sync::oneshot;
 
 use super::delivery::{self, Cuts};
 use super::error::FetchError;
-use super::flight::{FlightKey, Flights, Found, Part, Permit};
+use super::flight::{FlightKey, Flights, Part};
+use super::follow::{AHEAD, soon_there};
 use super::judge::Judge;
-use super::lead::Lead;
 use super::ledger::{From, Ledger};
 use super::neighbours::Neighbours;
 use super::origin_side::Upstream;
-use super::outcome::{Bytes, CacheStatus, Given, Held, Reply};
-use super::running::Running;
+use super::outcome::{CacheStatus, Given, Reply};
 use super::settings::Config;
 use super::view::TransferView;
 use super::want::Want;
-use crate::cache::{Cache, Opened};
+use crate::cache::Cache;
 use crate::clock::SharedClock;
-use crate::digest::Digest;
 use crate::ecosystem;
-use crate::http::{Body, StoredHead, Target};
+use crate::http::{Body, Target};
 use crate::index::ResourceRecord;
 use crate::origin::{Origin, Reach};
 use crate::policy::{self, Plan, Rule, Rules, UrlKey};
 use crate::range::RangeRequest;
 use crate::shutdown::{Drain, Shutdown};
-use crate::store::{End, Failure, Progress};
-
-/// How far behind the end of what has arrived a range may begin and still be waited for.
-const AHEAD: u64 = 8 * 1024 * 1024;
 
 /// The engine; a cheap clone.
 #[derive(Debug, Clone)]
@@ -302,171 +294,8 @@ impl Engine {
         }
     }
 
-    async fn follow(
-        &self,
-        case: Case,
-        found: Found,
-        own: Option<(Arc<ResourceRecord>, bool)>,
-    ) -> Result<Reply, FetchError> {
-        let status = |case: &Case, remark: &str| CacheStatus {
-            collapsed: true,
-            ..CacheStatus::forwarded(case.why, remark)
-        };
-        match found {
-            Found::Running(running) if running.can_be_joined(&case.want.headers) => {
-                if let Some(range) = case.want.range()
-                    && !soon_there(&running, range)
-                {
-                    return self.pass(&Case { why: "partial", ..case }).await;
-                }
-                let status = status(&case, &running.detail());
-                match self.give_running(&case, running, status).await {
-                    Err(FetchError::Again) => self.lead_alone(case.without_peers(), None).await,
-                    given @ (Ok(_) | Err(_)) => given,
-                }
-            }
-            Found::Confirmed(record) if record.variance.matches(&case.want.headers) => {
-                match self.open(&record, &case).await {
-                    Some(held) => {
-                        let status = status(&case, "confirmed by the origin");
-                        Ok(Reply { given: Given::Held(Box::new(held)), status })
-                    }
-                    None => self.lead_alone(case, None).await,
-                }
-            }
-            Found::Stale(record, why)
-                if own.as_ref().is_some_and(|(own, allowed)| *allowed && **own == *record) =>
-            {
-                match self.open(&record, &case).await {
-                    Some(held) => {
-                        let status = status(&case, why);
-                        Ok(Reply { given: Given::Held(Box::new(held)), status })
-                    }
-                    None => self.lead_alone(case, None).await,
-                }
-            }
-            Found::Running(_) | Found::Confirmed(_) | Found::Stale(..) | Found::Leave => {
-                self.lead_alone(case, own).await
-            }
-            Found::Failed(error) => Err(FetchError::Source(error.to_string())),
-        }
-    }
-
-    async fn lead_alone(
-        &self,
-        case: Case,
-        stored: Option<(Arc<ResourceRecord>, bool)>,
-    ) -> Result<Reply, FetchError> {
-        self.lead(case, stored, None).await
-    }
-
-    /// Leads in a task of its own: the client may leave without hurting those who follow. Where the thing turns
-    /// out to be another one before anything went out, the client has the origin's own answer.
-    async fn lead(
-        &self,
-        case: Case,
-        stored: Option<(Arc<ResourceRecord>, bool)>,
-        permit: Option<Permit>,
-    ) -> Result<Reply, FetchError> {
-        let again = case.without_peers();
-        match self.lead_once(case, stored, permit).await {
-            Err(FetchError::Again) => self.lead_once(again, None, None).await,
-            given @ (Ok(_) | Err(_)) => given,
-        }
-    }
-
-    async fn lead_once(
-        &self,
-        case: Case,
-        stored: Option<(Arc<ResourceRecord>, bool)>,
-        permit: Option<Permit>,
-    ) -> Result<Reply, FetchError> {
-        let (sender, receiver) = oneshot::channel();
-        let lead = Lead::new(self.clone(), case, stored, permit);
-        // joined by the drain
-        drop(self.0.drain.spawn(lead.run(sender)));
-        receiver.await.unwrap_or(Err(FetchError::Stopping))
-    }
-
-    /// A transfer as an answer; where bytes wait for their proof, the head waits for the first of them.
-    pub(super) async fn give_running(
-        &self,
-        case: &Case,
-        running: Arc<Running>,
-        mut status: CacheStatus,
-    ) -> Result<Reply, FetchError> {
-        let interest = running.growing().interest();
-        if running.expected().is_some() {
-            let progress = judged_or_opened(&running).await;
-            match progress.end {
-                Some(End::Failed(Failure::Digest)) => {
-                    return Err(FetchError::Digest);
-                }
-                Some(End::Failed(Failure::Changed)) if progress.released == 0 => {
-                    return Err(FetchError::Again);
-                }
-                Some(End::Failed(failure)) if progress.released == 0 => {
-                    return Err(FetchError::Source(failure.to_string()));
-                }
-                Some(_) | None => status.detail = Some(running.detail()),
-            }
-        }
-        let held = Held {
-            head: running.tell(),
-            age: None,
-            size: running.growing().progress().total,
-            digest: running.expected(),
-            bytes: Bytes::Growing(running, self.cuts(case), interest),
-        };
-        Ok(Reply { given: Given::Held(Box::new(held)), status })
-    }
-
-    /// A stored answer with its bytes; none if they are gone.
-    pub(super) async fn open(&self, record: &ResourceRecord, case: &Case) -> Option<Held> {
-        let age = Some(policy::age(&record.answer, self.0.clock.now()));
-        let head = record.answer.head.clone();
-        let Some(digest) = record.digest else {
-            return Some(Held { head, age, size: Some(0), digest: None, bytes: Bytes::None });
-        };
-        let (size, bytes) = self.open_digest(digest, case).await?;
-        Some(Held { head, age, size: Some(size), digest: Some(digest), bytes })
-    }
-
-    async fn open_digest(&self, digest: Digest, case: &Case) -> Option<(u64, Bytes)> {
-        match self.0.cache.open_blob(&digest).await? {
-            Opened::Proven(blob) => Some((blob.size(), Bytes::Blob(blob, self.0.ledger.clone()))),
-            Opened::Proving(blob, growing) => {
-                let progress = growing.opened().await;
-                if matches!(progress.end, Some(End::Failed(_))) {
-                    return None;
-                }
-                let bytes = Bytes::Proving(growing, self.cuts(case), self.0.ledger.clone());
-                Some((blob.size(), bytes))
-            }
-        }
-    }
-
-    /// What is held under the digest that the client or the URL names needs no word of the origin.
-    async fn serve_digest(&self, case: &Case, digest: Digest) -> Result<Option<Reply>, FetchError> {
-        if self.0.cache.holds(&digest).is_none() {
-            return Ok(None);
-        }
-        let Some((size, bytes)) = self.open_digest(digest, case).await else { return Ok(None) };
-        let records = self.0.cache.index().resources_of(&digest);
-        let good = |record: &&Arc<ResourceRecord>| record.answer.head.status == 200;
-        let own = records
-            .iter()
-            .filter(good)
-            .find(|record| record.url_key == case.url && record.variance.matches(&case.want.headers));
-        let other = || records.iter().find(good).map_or_else(plain_head, |r| kind_of_bytes(&r.answer.head));
-        let head = own.map_or_else(other, |record| record.answer.head.clone());
-        let age = own.map(|record| policy::age(&record.answer, self.0.clock.now()));
-        let held = Held { head, age, size: Some(size), digest: Some(digest), bytes };
-        Ok(Some(Reply { given: Given::Held(Box::new(held)), status: CacheStatus::hit() }))
-    }
-
     /// The client's own request to the origin and the origin's own answer.
-    async fn pass(&self, case: &Case) -> Result<Reply, FetchError> {
+    pub(super) async fn pass(&self, case: &Case) -> Result<Reply, FetchError> {
         let upstream = case.upstream(case.want.headers.clone());
         let response =
             upstream.send(&self.0.origin, case.want.method.clone(), http::HeaderMap::new()).await?;
@@ -509,7 +338,7 @@ impl Case {
     }
 
     /// The same, asked of nobody but the origin.
-    fn without_peers(&self) -> Self {
+    pub(super) fn without_peers(&self) -> Self {
         let mut case = self.clone();
         case.want.ask_peers = false;
         case
@@ -517,52 +346,5 @@ impl Case {
 
     pub(super) fn upstream(&self, headers: http::HeaderMap) -> Upstream {
         Upstream { target: self.want.target.clone(), headers, reach: self.want.reach.clone() }
-    }
-}
-
-/// Waits for the first byte that may go out; where the whole is small, a moment longer for the judgement, so that
-/// a wrong thing is an answer and not a broken connection.
-async fn judged_or_opened(running: &Running) -> Progress {
-    const SMALL: u64 = 1024 * 1024;
-    const MOMENT: Duration = Duration::from_secs(2);
-    let progress = running.growing().opened().await;
-    if progress.end.is_none() && progress.total.is_some_and(|total| total <= SMALL) {
-        // a source too slow for it does not hold the client up
-        if tokio::time::timeout(MOMENT, running.growing().ended()).await.is_err() {
-            tracing::trace!("no judgement yet");
-        }
-    }
-    running.growing().progress()
-}
-
-/// Whether a transfer has, or will soon have, the first byte of a range.
-fn soon_there(running: &Running, range: RangeRequest) -> bool {
-    let progress = running.growing().progress();
-    match (range, progress.total) {
-        (RangeRequest::From { first, .. }, _) => first <= progress.received.saturating_add(AHEAD),
-        (RangeRequest::Suffix(length), Some(total)) => {
-            total.saturating_sub(length) <= progress.received.saturating_add(AHEAD)
-        }
-        (RangeRequest::Suffix(_), None) => false,
-    }
-}
-
-/// What another URL's head says of the bytes themselves.
-pub(super) fn kind_of_bytes(head: &StoredHead) -> StoredHead {
-    let mut plain = plain_head();
-    if let (Some(kind), None) = (head.get("content-type"), head.get("content-encoding")) {
-        plain.fields.retain(|(name, _)| name != "content-type");
-        plain.fields.push(("content-type".to_owned(), kind.to_owned()));
-    }
-    plain
-}
-
-/// The head of a thing of which only the bytes are known.
-pub(super) fn plain_head() -> StoredHead {
-    let fields =
-        [("content-type", "application/octet-stream"), ("cache-control", "immutable, max-age=31536000")];
-    StoredHead {
-        status: 200,
-        fields: fields.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec(),
     }
 }

@@ -1,30 +1,31 @@
 //! Going first: from a want to a running transfer, a confirmed stored answer, or the origin's own answer.
 
+mod partial;
+mod receive;
+
 use std::sync::Arc;
 
 use http::header::{self, HeaderMap, HeaderValue};
 use http::{Method, Response, StatusCode};
 use tokio::sync::oneshot;
 
-use super::engine::{Case, Engine, kind_of_bytes, plain_head};
+use super::engine::{Case, Engine};
 use super::error::FetchError;
 use super::flight::{Found, Permit};
-use super::judge::Judge;
+use super::give::{kind_of_bytes, plain_head};
 use super::ledger::From;
-use super::neighbours::{self, Neighbours, Version, version_key};
+use super::neighbours::{Neighbours, version_key};
 use super::origin_side::{self, Rest, content_length};
 use super::outcome::{CacheStatus, Given, Held, Reply};
-use super::resume::{Note, partial_key};
+use super::resume::Note;
 use super::settings::Trust;
-use super::transfer::{Begin, Source, Transfer};
-use crate::cache::{NoRoom, Reservation};
+use super::transfer::{Source, Transfer};
 use crate::clock::Timestamp;
 use crate::discovery::{Finding, Offer};
 use crate::http::{Body, StoredHead};
 use crate::index::ResourceRecord;
 use crate::origin::OriginError;
 use crate::policy::{self, Answer, NoStore, Variance};
-use crate::store::Ingest;
 
 /// How many holders are tried before the origin.
 const HOLDERS: usize = 3;
@@ -337,139 +338,6 @@ impl Lead {
             }
             _ => Ok(Outcome::Passed(response)),
         }
-    }
-
-    /// Stores what arrives, from a neighbour where a witness holds the same thing.
-    async fn receive(
-        &self,
-        response: Response<Body>,
-        arriving: Arriving,
-        mut finding: Option<Finding>,
-    ) -> Result<Outcome, FetchError> {
-        let (begun, response) = match self.begin(arriving.total).await {
-            Ok(begun) => (begun, response),
-            Err(reason) => {
-                tracing::debug!(%reason, url = %self.case.want.target, "passed through without storing");
-                return self.pass(response);
-            }
-        };
-        if let Some((digest, offers)) = self.same_at_neighbours(&arriving, finding.as_mut()).await
-            && let Some(neighbours) = self.engine.neighbours(&self.case)
-        {
-            let judge = Judge { digest: Some(digest), binding: self.case.judge.binding };
-            for (at, offer) in offers.iter().enumerate().take(HOLDERS) {
-                let Ok((size, body)) = neighbours.pull(offer, digest, 0).await else { continue };
-                let arriving = Arriving { total: Some(size), ..arriving };
-                let source = Source { body, from: From::Peer, offer: Some(offer.clone()) };
-                let mut begin = self.begin_with(arriving, begun, source, judge);
-                begin.offers = offers.iter().skip(at + 1).cloned().collect();
-                return Ok(Outcome::Transfer(Box::new(Transfer::new(begin))));
-            }
-        }
-        // a digest is of the thing, not of what the origin says in its place
-        let is_thing = is_thing(arriving.answer.head.status());
-        let judge = if is_thing { self.case.judge } else { Judge::default() };
-        let source = Source { body: response.into_body(), from: From::Origin, offer: None };
-        let mut begin = self.begin_with(arriving, begun, source, judge);
-        begin.finding = finding.filter(|_| is_thing);
-        Ok(Outcome::Transfer(Box::new(Transfer::new(begin))))
-    }
-
-    /// Neighbours that hold what the origin's head names: by a digest in the head, or by witnesses.
-    async fn same_at_neighbours(
-        &self,
-        arriving: &Arriving,
-        finding: Option<&mut Finding>,
-    ) -> Option<(crate::digest::Digest, Vec<Offer>)> {
-        let config = self.engine.0.config.load();
-        if !arriving.shareable
-            || !is_thing(arriving.answer.head.status())
-            || arriving.total.is_some_and(|total| total < config.min_size.bytes())
-        {
-            return None;
-        }
-        let head = &arriving.answer.head;
-        let neighbours = self.engine.neighbours(&self.case)?;
-        if let Some(digest) = head.get("repr-digest").and_then(crate::digest::Digest::from_repr_digest) {
-            let offers = neighbours.holders(digest).await;
-            return (!offers.is_empty()).then_some((digest, offers));
-        }
-        let offers = finding?.decided().await;
-        let key = version_key(&self.case.url, &arriving.variance, head);
-        neighbours::witnessed(&offers, &Version { key, head, size: arriving.total }, config.witnesses)
-    }
-
-    async fn begin(&self, total: Option<u64>) -> Result<(Ingest, Reservation), NoRoom> {
-        let cache = self.engine.0.cache.clone();
-        let begun = tokio::task::spawn_blocking(move || cache.begin(total)).await;
-        begun.unwrap_or(Err(NoRoom::ReadOnly))
-    }
-
-    fn begin_with(
-        &self,
-        arriving: Arriving,
-        (ingest, reservation): (Ingest, Reservation),
-        source: Source,
-        judge: Judge,
-    ) -> Begin {
-        Begin {
-            engine: self.engine.clone(),
-            case: self.case.clone(),
-            judge,
-            answer: arriving.answer,
-            variance: arriving.variance,
-            shareable: arriving.shareable,
-            total: arriving.total,
-            ingest,
-            reservation,
-            source,
-            offers: std::collections::VecDeque::new(),
-            finding: None,
-        }
-    }
-
-    /// What an earlier transfer of this thing left, if it belongs to an answer this request would get.
-    fn partial(&self) -> Option<(Note, u64)> {
-        let record = self.engine.0.cache.partial(&partial_key(self.case.flight_key()))?;
-        let note = Note::from_text(&record.note)?;
-        let is_judged = self.case.judge.binding;
-        let usable = note.variance.matches(&self.case.want.headers)
-            && (is_judged || note.answer.head.strong_etag().is_some());
-        usable.then_some((note, record.offset))
-    }
-
-    async fn forget_partial(&self) {
-        let (cache, key) = (self.engine.0.cache.clone(), partial_key(self.case.flight_key()));
-        if tokio::task::spawn_blocking(move || cache.drop_partial(&key)).await.is_err() {
-            tracing::debug!("the thread that drops a partial ended early");
-        }
-    }
-
-    /// The origin sends the rest of what a partial holds.
-    async fn go_on(&self, note: Note, response: Response<Body>) -> Result<Outcome, FetchError> {
-        let (cache, key, total) =
-            (self.engine.0.cache.clone(), partial_key(self.case.flight_key()), note.total);
-        let resumed = tokio::task::spawn_blocking(move || cache.resume(&key, total)).await;
-        let Ok(Ok(Some(begun))) = resumed else {
-            // the partial was not what its record says: the whole, then, into a new file
-            let upstream = self.case.upstream(self.case.want.headers_for_whole());
-            let response = upstream.send(&self.engine.0.origin, Method::GET, HeaderMap::new()).await?;
-            let now = self.engine.0.clock.now();
-            return match self.storable(&response, now, now) {
-                Ok(arriving) => self.receive(response, arriving, None).await,
-                Err(_) => self.pass(response),
-            };
-        };
-        let shareable = self.case.rule.share && !self.case.want.is_private();
-        let arriving =
-            Arriving { answer: note.answer, variance: note.variance, shareable, total: note.total };
-        let source = Source { body: response.into_body(), from: From::Origin, offer: None };
-        Ok(Outcome::Transfer(Box::new(Transfer::new(self.begin_with(
-            arriving,
-            begun,
-            source,
-            self.case.judge,
-        )))))
     }
 }
 

@@ -1,0 +1,57 @@
+//! Going on with what an earlier transfer of the same thing left.
+
+use http::header::HeaderMap;
+use http::{Method, Response};
+
+use super::{Arriving, Lead, Outcome};
+use crate::fetch::error::FetchError;
+use crate::fetch::ledger::From;
+use crate::fetch::resume::{Note, partial_key};
+use crate::fetch::transfer::{Source, Transfer};
+use crate::http::Body;
+
+impl Lead {
+    /// What an earlier transfer of this thing left, if it belongs to an answer this request would get.
+    pub(super) fn partial(&self) -> Option<(Note, u64)> {
+        let record = self.engine.0.cache.partial(&partial_key(self.case.flight_key()))?;
+        let note = Note::from_text(&record.note)?;
+        let is_judged = self.case.judge.binding;
+        let usable = note.variance.matches(&self.case.want.headers)
+            && (is_judged || note.answer.head.strong_etag().is_some());
+        usable.then_some((note, record.offset))
+    }
+
+    pub(super) async fn forget_partial(&self) {
+        let (cache, key) = (self.engine.0.cache.clone(), partial_key(self.case.flight_key()));
+        if tokio::task::spawn_blocking(move || cache.drop_partial(&key)).await.is_err() {
+            tracing::debug!("the thread that drops a partial ended early");
+        }
+    }
+
+    /// The origin sends the rest of what a partial holds.
+    pub(super) async fn go_on(&self, note: Note, response: Response<Body>) -> Result<Outcome, FetchError> {
+        let (cache, key, total) =
+            (self.engine.0.cache.clone(), partial_key(self.case.flight_key()), note.total);
+        let resumed = tokio::task::spawn_blocking(move || cache.resume(&key, total)).await;
+        let Ok(Ok(Some(begun))) = resumed else {
+            // the partial was not what its record says: the whole, then, into a new file
+            let upstream = self.case.upstream(self.case.want.headers_for_whole());
+            let response = upstream.send(&self.engine.0.origin, Method::GET, HeaderMap::new()).await?;
+            let now = self.engine.0.clock.now();
+            return match self.storable(&response, now, now) {
+                Ok(arriving) => self.receive(response, arriving, None).await,
+                Err(_) => self.pass(response),
+            };
+        };
+        let shareable = self.case.rule.share && !self.case.want.is_private();
+        let arriving =
+            Arriving { answer: note.answer, variance: note.variance, shareable, total: note.total };
+        let source = Source { body: response.into_body(), from: From::Origin, offer: None };
+        Ok(Outcome::Transfer(Box::new(Transfer::new(self.begin_with(
+            arriving,
+            begun,
+            source,
+            self.case.judge,
+        )))))
+    }
+}

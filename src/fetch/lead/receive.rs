@@ -1,0 +1,108 @@
+//! Starting to store what arrives, from the origin or from a neighbour that holds the same thing.
+
+use std::collections::VecDeque;
+
+use http::Response;
+
+use super::{Arriving, HOLDERS, Lead, Outcome, is_thing};
+use crate::cache::{NoRoom, Reservation};
+use crate::digest::Digest;
+use crate::discovery::{Finding, Offer};
+use crate::fetch::error::FetchError;
+use crate::fetch::judge::Judge;
+use crate::fetch::ledger::From;
+use crate::fetch::neighbours::{self, Version, version_key};
+use crate::fetch::transfer::{Begin, Source, Transfer};
+use crate::http::Body;
+use crate::store::Ingest;
+
+impl Lead {
+    /// Stores what arrives, from a neighbour where a witness holds the same thing.
+    pub(super) async fn receive(
+        &self,
+        response: Response<Body>,
+        arriving: Arriving,
+        mut finding: Option<Finding>,
+    ) -> Result<Outcome, FetchError> {
+        let (begun, response) = match self.begin(arriving.total).await {
+            Ok(begun) => (begun, response),
+            Err(reason) => {
+                tracing::debug!(%reason, url = %self.case.want.target, "passed through without storing");
+                return self.pass(response);
+            }
+        };
+        if let Some((digest, offers)) = self.same_at_neighbours(&arriving, finding.as_mut()).await
+            && let Some(neighbours) = self.engine.neighbours(&self.case)
+        {
+            let judge = Judge { digest: Some(digest), binding: self.case.judge.binding };
+            for (at, offer) in offers.iter().enumerate().take(HOLDERS) {
+                let Ok((size, body)) = neighbours.pull(offer, digest, 0).await else { continue };
+                let arriving = Arriving { total: Some(size), ..arriving };
+                let source = Source { body, from: From::Peer, offer: Some(offer.clone()) };
+                let mut begin = self.begin_with(arriving, begun, source, judge);
+                begin.offers = offers.iter().skip(at + 1).cloned().collect();
+                return Ok(Outcome::Transfer(Box::new(Transfer::new(begin))));
+            }
+        }
+        // a digest is of the thing, not of what the origin says in its place
+        let is_thing = is_thing(arriving.answer.head.status());
+        let judge = if is_thing { self.case.judge } else { Judge::default() };
+        let source = Source { body: response.into_body(), from: From::Origin, offer: None };
+        let mut begin = self.begin_with(arriving, begun, source, judge);
+        begin.finding = finding.filter(|_| is_thing);
+        Ok(Outcome::Transfer(Box::new(Transfer::new(begin))))
+    }
+
+    /// Neighbours that hold what the origin's head names: by a digest in the head, or by witnesses.
+    pub(super) async fn same_at_neighbours(
+        &self,
+        arriving: &Arriving,
+        finding: Option<&mut Finding>,
+    ) -> Option<(Digest, Vec<Offer>)> {
+        let config = self.engine.0.config.load();
+        if !arriving.shareable
+            || !is_thing(arriving.answer.head.status())
+            || arriving.total.is_some_and(|total| total < config.min_size.bytes())
+        {
+            return None;
+        }
+        let head = &arriving.answer.head;
+        let neighbours = self.engine.neighbours(&self.case)?;
+        if let Some(digest) = head.get("repr-digest").and_then(Digest::from_repr_digest) {
+            let offers = neighbours.holders(digest).await;
+            return (!offers.is_empty()).then_some((digest, offers));
+        }
+        let offers = finding?.decided().await;
+        let key = version_key(&self.case.url, &arriving.variance, head);
+        neighbours::witnessed(&offers, &Version { key, head, size: arriving.total }, config.witnesses)
+    }
+
+    pub(super) async fn begin(&self, total: Option<u64>) -> Result<(Ingest, Reservation), NoRoom> {
+        let cache = self.engine.0.cache.clone();
+        let begun = tokio::task::spawn_blocking(move || cache.begin(total)).await;
+        begun.unwrap_or(Err(NoRoom::ReadOnly))
+    }
+
+    pub(super) fn begin_with(
+        &self,
+        arriving: Arriving,
+        (ingest, reservation): (Ingest, Reservation),
+        source: Source,
+        judge: Judge,
+    ) -> Begin {
+        Begin {
+            engine: self.engine.clone(),
+            case: self.case.clone(),
+            judge,
+            answer: arriving.answer,
+            variance: arriving.variance,
+            shareable: arriving.shareable,
+            total: arriving.total,
+            ingest,
+            reservation,
+            source,
+            offers: VecDeque::new(),
+            finding: None,
+        }
+    }
+}
