@@ -26,10 +26,10 @@ mod storable;
 mod validate;
 mod vary;
 
-pub use freshness::{Answer, age, freshness_lifetime, stale_allowed};
+pub use freshness::{Answer, age, freshness_lifetime, must_confirm, stale_allowed};
 pub use invalidate::invalidated;
 pub use key::{ResourceKey, UrlKey};
-pub use plan::{PassReason, Plan, joins, plan};
+pub use plan::{PassReason, Plan, insists, joins, plan};
 pub use rule::{Caching, Pattern, PatternError, Rule, Rules};
 pub use storable::{NoStore, Storable, shared_fields, storable};
 pub use validate::{Condition, evaluate, freshen, if_range_holds, validators};

@@ -25,7 +25,7 @@ use arc_swap::ArcSwap;
 use crate::fetch::Engine;
 use crate::origin::{Origin, Reach};
 use crate::rest::Hosts;
-use crate::shutdown::Drain;
+use crate::shutdown::{Drain, Shutdown};
 use crate::tls::NodeId;
 
 pub use settings::Config;
@@ -53,6 +53,8 @@ pub struct Parts {
     pub admin: Vec<SocketAddr>,
     /// Where tunnels are waited for.
     pub drain: Drain,
+    /// When to stop.
+    pub stop: Shutdown,
 }
 
 #[derive(Debug)]
@@ -65,6 +67,7 @@ struct Inner {
     own_addresses: Arc<ArcSwap<Vec<IpAddr>>>,
     admin: Vec<SocketAddr>,
     drain: Drain,
+    stop: Shutdown,
 }
 
 impl Proxy {
@@ -79,6 +82,7 @@ impl Proxy {
             own_addresses: parts.own_addresses,
             admin: parts.admin,
             drain: parts.drain,
+            stop: parts.stop,
         }))
     }
 

@@ -86,7 +86,11 @@ impl Drop for Reservation {
 impl Cache {
     /// Starts storing a thing of this size, or of unknown size, making room for it. Blocks on the disk.
     pub fn begin(&self, size: Option<u64>) -> Result<(Ingest, Reservation), NoRoom> {
-        let reservation = self.reserve(size.unwrap_or(0))?;
+        let reservation = self.reserve(size.unwrap_or(0)).inspect_err(|refused| {
+            if let NoRoom::Disk(error) = refused {
+                self.note_trouble(error);
+            }
+        })?;
         let store = self.0.store.as_ref().ok_or(NoRoom::ReadOnly)?;
         let ingest = store.begin().inspect_err(|error| self.note_trouble(error))?;
         Ok((ingest, reservation))

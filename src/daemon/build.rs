@@ -73,6 +73,7 @@ impl House {
             own_addresses: Arc::clone(&own_addresses),
             admin: admin.to_vec(),
             drain: drain.clone(),
+            stop: stop.clone(),
         });
         Ok(Self { identity, clock, health, cache, bans, engine, proxy, own_addresses, drain, storing })
     }

@@ -26,6 +26,8 @@ use crate::telemetry::Logging;
 const PART: Duration = Duration::from_secs(10);
 /// How often the disk is looked at.
 const LOOK: Duration = Duration::from_secs(5);
+/// How long a stopping node answers that it is draining.
+const SAID: Duration = Duration::from_secs(3);
 /// How long services have to end after the last body.
 const END: Duration = Duration::from_secs(3);
 
@@ -279,7 +281,15 @@ impl Running {
         tracing::info!(guests = self.house.drain.guests(), "stopping");
         self.stop.request();
         let patience = self.reloader.drain_timeout();
+        let end = self.end.clone();
+        // who looks at readiness has seen why; from then on the port is a successor's
+        let make_room = async {
+            tokio::time::sleep(SAID).await;
+            end.request();
+            std::future::pending::<()>().await;
+        };
         tokio::select! {
+            () = make_room => {}
             () = let_go(&self.house, patience) => {}
             () = second(&mut self.signals) => tracing::info!("asked again: ending now"),
         }

@@ -259,8 +259,13 @@ pub(super) fn judged(body: Body, digest: Digest, cuts: Cuts) -> Body {
             loop {
                 let waiting: usize = held.iter().map(Bytes::len).sum();
                 if waiting > TAIL
-                    && let Some(next) = held.pop_front()
+                    && let Some(mut next) = held.pop_front()
                 {
+                    // never more than leaves the whole tail here
+                    let free = (waiting - TAIL).min(next.len());
+                    if free < next.len() {
+                        held.push_front(next.split_off(free));
+                    }
                     given += next.len() as u64;
                     return Ok(Some((Frame::data(next), (body, hasher, held, given, cuts))));
                 }
@@ -330,6 +335,7 @@ fn follow<S: Send + 'static>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clock::{ManualClock, Timestamp};
 
     fn sums(ledger: &Ledger) -> (u64, u64, u64, u64, u64) {
         let t = ledger.traffic();
@@ -371,5 +377,40 @@ mod tests {
         tally.delivered(0..15);
         drop(tally);
         assert_eq!(sums(&ledger), (15, 10, 0, 5, 0));
+    }
+
+    async fn judge(frames: Vec<usize>, right: bool) -> (usize, bool) {
+        let whole: Vec<u8> = (0..frames.iter().sum::<usize>()).map(|i| i.to_le_bytes()[0]).collect();
+        let digest = if right { Digest::of(&whole) } else { Digest::of(b"other") };
+        let mut rest = Bytes::from(whole);
+        let frames =
+            frames.into_iter().map(move |length| Ok::<_, BodyError>(Frame::data(rest.split_to(length))));
+        let frames: Vec<_> = frames.collect();
+        let clock: SharedClock = ManualClock::new(Timestamp(0));
+        let folder = tempfile::tempdir().unwrap();
+        let index =
+            Index::open(folder.path(), Arc::clone(&clock), crate::telemetry::Health::new()).unwrap().0;
+        let url = UrlKey::from_bytes([0; 32]);
+        let cuts = Cuts::new(index, clock, IpAddr::from([127, 0, 0, 1]), url);
+        let mut body = judged(boxed(StreamBody::new(stream::iter(frames))), digest, cuts);
+        let mut given = 0;
+        while let Some(frame) = body.frame().await {
+            match frame {
+                Ok(frame) => given += frame.data_ref().map_or(0, Bytes::len),
+                Err(_) => return (given, false),
+            }
+        }
+        (given, true)
+    }
+
+    #[tokio::test]
+    async fn the_tail_of_what_passes_through_waits_for_the_judgement_however_it_comes() {
+        for frames in [vec![300_000], vec![10; 5], vec![60_000, 60_000, 60_000], vec![1, 200_000, 1], vec![]]
+        {
+            let size: usize = frames.iter().sum();
+            assert_eq!(judge(frames.clone(), true).await, (size, true));
+            let (given, whole) = judge(frames, false).await;
+            assert!(!whole && given <= size.saturating_sub(64 * 1024), "{given} of {size}");
+        }
     }
 }

@@ -7,7 +7,7 @@ use http::{Method, Request, Response};
 
 use super::delivery::{self, Cuts};
 use super::error::FetchError;
-use super::flight::{FlightKey, Flights, Part};
+use super::flight::{FlightKey, Flights, Found, Part};
 use super::follow::{AHEAD, soon_there};
 use super::judge::Judge;
 use super::ledger::{From, Ledger};
@@ -156,7 +156,9 @@ impl Engine {
         let method = request.method().clone();
         let response = self.0.origin.send(request, reach).await?;
         for changed in policy::invalidated(&method, target, response.status(), response.headers()) {
-            self.0.cache.forget_url(&self.url_key(&changed));
+            let url = self.url_key(&changed);
+            self.0.cache.forget_url(&url);
+            self.0.flights.part_from(FlightKey::Url(url));
         }
         Ok(Reply {
             given: Given::Passed(self.counted(response)),
@@ -251,7 +253,7 @@ impl Engine {
         if case.want.method == Method::HEAD {
             return self.pass(&case).await;
         }
-        let alone = case.want.is_private()
+        let alone = !policy::joins(&case.want.method, &case.want.headers)
             || (case.want.is_conditional() && stored.is_none())
             || self.0.flights.is_alone(&case.url);
         if alone && case.want.range().is_some() && stored.is_none() {
@@ -266,7 +268,16 @@ impl Engine {
         match self.0.flights.enter(key) {
             Part::Lead(permit) => self.lead(case, stored.map(|s| (s, stale_allowed)), Some(permit)).await,
             Part::Follow(watcher) => {
+                let was_pending = watcher.is_pending();
                 let found = watcher.found().await;
+                if let Found::Running(running) = &found
+                    && !was_pending
+                    && (policy::insists(&case.want.headers)
+                        || policy::must_confirm(&running.answer(), &case.rule))
+                {
+                    // what runs was answered before this request was made
+                    return self.lead_alone(case, stored.map(|stored| (stored, stale_allowed))).await;
+                }
                 self.follow(case, found, stored.map(|stored| (stored, stale_allowed))).await
             }
         }

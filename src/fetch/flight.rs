@@ -95,6 +95,11 @@ impl Flights {
         Part::Lead(Permit { key, sender, table: Arc::clone(&self.table) })
     }
 
+    /// What runs for this key is of the past: whoever comes now does not join it.
+    pub(super) fn part_from(&self, key: FlightKey) {
+        lock(&self.table).flights.remove(&key);
+    }
+
     /// The transfer that runs for this key now, if its head is known.
     pub(super) fn running(&self, key: FlightKey) -> Option<Arc<Running>> {
         match &*lock(&self.table).flights.get(&key)?.borrow() {
@@ -134,6 +139,14 @@ impl Flights {
 }
 
 impl Permit {
+    /// Waits until nobody follows.
+    pub(super) async fn unwatched(&self) {
+        // one receiver is the table's own
+        while self.sender.receiver_count() > 1 {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    }
+
     /// Tells the followers. What runs stays in the table until the permit is dropped.
     pub(super) fn resolve(&self, found: Found) {
         self.sender.send_replace(Some(found));
@@ -142,7 +155,17 @@ impl Permit {
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        lock(&self.table).flights.remove(&self.key);
+        {
+            let mut table = lock(&self.table);
+            // another flight may have this key by now
+            let ours = table
+                .flights
+                .get(&self.key)
+                .is_some_and(|other| other.same_channel(&self.sender.subscribe()));
+            if ours {
+                table.flights.remove(&self.key);
+            }
+        }
         self.sender.send_if_modified(|found| {
             let lost = found.is_none();
             if lost {
@@ -155,6 +178,11 @@ impl Drop for Permit {
 }
 
 impl Watcher {
+    /// Whether the origin has still to answer.
+    pub(super) fn is_pending(&self) -> bool {
+        self.0.borrow().is_none()
+    }
+
     /// What the leader found; waits for it. The leader's own deadlines bound the wait.
     pub(super) async fn found(mut self) -> Found {
         match self.0.wait_for(Option::is_some).await.map(|found| found.clone()) {

@@ -108,7 +108,9 @@ impl Engine {
 pub(super) fn soon_there(running: &Running, range: RangeRequest) -> bool {
     let progress = running.growing().progress();
     match (range, progress.total) {
-        (RangeRequest::From { first, .. }, _) => first <= progress.received.saturating_add(AHEAD),
+        // without a size no range can be answered
+        (RangeRequest::From { first, last }, None) => first == 0 && last.is_none(),
+        (RangeRequest::From { first, .. }, Some(_)) => first <= progress.received.saturating_add(AHEAD),
         (RangeRequest::Suffix(length), Some(total)) => {
             total.saturating_sub(length) <= progress.received.saturating_add(AHEAD)
         }

@@ -37,6 +37,8 @@ pub(super) struct Lead {
     /// A stale answer to confirm, and whether it may be given out if the origin cannot be reached.
     stored: Option<(Arc<ResourceRecord>, bool)>,
     permit: Option<Permit>,
+    /// Whether others may follow.
+    leads: bool,
 }
 
 /// What the leader came to.
@@ -64,16 +66,18 @@ impl Lead {
         stored: Option<(Arc<ResourceRecord>, bool)>,
         permit: Option<Permit>,
     ) -> Self {
-        Self { engine, case, stored, permit }
+        Self { engine, case, stored, permit, leads: false }
     }
 
     /// Tells client and followers, then runs the transfer to its end.
     pub(super) async fn run(mut self, mut reply: oneshot::Sender<Result<Reply, FetchError>>) {
-        let alone = self.permit.is_none();
+        let permit = self.permit.take();
         let outcome = tokio::select! {
-            outcome = self.find() => outcome,
-            () = reply.closed(), if alone => return,
+            outcome = self.find(permit.is_some()) => outcome,
+            // the client has left, and nobody follows
+            () = nobody_waits(&mut reply, permit.as_ref()) => return,
         };
+        self.permit = permit;
         match outcome {
             Ok(Outcome::Transfer(transfer)) => {
                 let running = Arc::clone(transfer.running());
@@ -118,7 +122,8 @@ impl Lead {
         }
     }
 
-    async fn find(&mut self) -> Result<Outcome, FetchError> {
+    async fn find(&mut self, leads: bool) -> Result<Outcome, FetchError> {
+        self.leads = leads;
         if let Some(neighbours) = self.engine.neighbours(&self.case)
             && self.case.judge.binding
             && let Some(digest) = self.case.judge.digest
@@ -273,7 +278,7 @@ impl Lead {
             Ok(arriving) => self.receive(response, arriving, finding).await,
             Err(reason) => {
                 tracing::debug!(%reason, url = %self.case.want.target, "not stored");
-                if self.permit.is_some() && is_about_sharing(reason) {
+                if self.leads && is_about_sharing(reason) {
                     self.engine.0.flights.set_alone(self.case.url);
                 }
                 self.pass(response)
@@ -350,6 +355,13 @@ fn is_thing(status: StatusCode) -> bool {
 fn is_about_sharing(reason: NoStore) -> bool {
     use NoStore as No;
     matches!(reason, No::NoStore | No::Private | No::SetCookie | No::VaryStar | No::VarySecret | No::Rule)
+}
+
+async fn nobody_waits(reply: &mut oneshot::Sender<Result<Reply, FetchError>>, permit: Option<&Permit>) {
+    reply.closed().await;
+    if let Some(permit) = permit {
+        permit.unwatched().await;
+    }
 }
 
 fn send(reply: oneshot::Sender<Result<Reply, FetchError>>, answer: Result<Reply, FetchError>) {

@@ -90,6 +90,8 @@ pub(super) struct Transfer {
     storing: Option<Guest>,
     /// Since when nobody reads.
     lonely: Option<Instant>,
+    /// Since when no source makes progress.
+    troubled_since: Option<Instant>,
 }
 
 impl Transfer {
@@ -142,6 +144,7 @@ impl Transfer {
             stopping: false,
             storing: Some(storing),
             lonely: None,
+            troubled_since: None,
         }
     }
 
@@ -155,7 +158,7 @@ impl Transfer {
         CacheStatus { stored: true, ..CacheStatus::forwarded(case.why, self.running.detail()) }
     }
 
-    /// Runs to the end; the flight stays open until the thing is in the store.
+    /// Runs to the end; the flight stays open until the thing is whole.
     pub(super) async fn run(mut self, permit: Option<Permit>) {
         let ended = loop {
             match self.pump().await {
@@ -185,10 +188,12 @@ impl Transfer {
             }
         };
         match ended {
-            Ok(digest) => self.complete(digest).await,
-            Err(failure) => self.fail(failure).await,
+            Ok(digest) => self.complete(digest, permit).await,
+            Err(failure) => {
+                self.fail(failure).await;
+                drop(permit);
+            }
         }
-        drop(permit);
     }
 
     /// The name of the version that is received.

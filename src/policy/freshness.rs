@@ -72,6 +72,18 @@ pub(super) fn kept_fields(response: &HeaderMap, response_time: Timestamp) -> Hea
     kept
 }
 
+/// Whether the origin said that this answer is good for those who had asked when it was given, and for nobody
+/// later without asking again: `no-cache`, a lifetime of nothing, or an `Expires` that has passed.
+pub fn must_confirm(answer: &Answer, rule: &Rule) -> bool {
+    let headers = answer.head.headers();
+    let said = ResponseControl::of(&headers);
+    let stated = said.no_cache
+        || said.max_age.is_some()
+        || said.s_maxage.is_some()
+        || headers.contains_key(header::EXPIRES);
+    said.no_cache || (stated && freshness_lifetime(answer, rule).is_zero())
+}
+
 /// How old an answer is (RFC 9111 section 4.2.3); at most 2^31 seconds, which also means "not known".
 pub fn age(answer: &Answer, now: Timestamp) -> Duration {
     let most = Duration::from_secs(list::FOREVER);

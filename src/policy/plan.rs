@@ -98,6 +98,12 @@ pub fn joins(method: &Method, request: &HeaderMap) -> bool {
         && !RequestControl::of(request).no_store
 }
 
+/// Whether a request insists on an answer that the origin gives, or confirms, after it was asked.
+pub fn insists(request: &HeaderMap) -> bool {
+    let asked = RequestControl::of(request);
+    asked.no_cache || asked.max_age == Some(0)
+}
+
 fn from_store(
     method: &Method,
     request: &HeaderMap,

@@ -3,6 +3,8 @@
 use std::io;
 use std::net::IpAddr;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 
 use http::{Request, Response, StatusCode};
@@ -15,6 +17,10 @@ use super::{Proxy, respond};
 use crate::fetch::{FetchError, Ledger};
 use crate::http::{Body, Scheme, Target, empty};
 use crate::rest::Problem;
+use crate::shutdown::Shutdown;
+
+/// So long without a byte, a tunnel is idle.
+const IDLE: std::time::Duration = std::time::Duration::from_secs(3);
 
 impl Proxy {
     /// Connects, says 200, and lets the bytes flow.
@@ -30,10 +36,11 @@ impl Proxy {
         let server = self.0.origin.tunnel(target.host(), target.port(), &reach).await;
         let server = server.map_err(|error| respond::problem(&FetchError::Origin(error)))?;
         let (upgraded, ledger) = (hyper::upgrade::on(&mut request), self.0.engine.ledger().clone());
+        let stop = self.0.stop.clone();
         // joined by the drain
         drop(self.0.drain.spawn(async move {
             match upgraded.await {
-                Ok(client) => flow(TokioIo::new(client), server, ledger).await,
+                Ok(client) => flow(TokioIo::new(client), server, ledger, stop).await,
                 Err(error) => tracing::debug!(%error, "a client left before its tunnel"),
             }
         }));
@@ -59,11 +66,27 @@ impl Proxy {
 }
 
 /// Copies both ways until both are done, counting as it flows.
-async fn flow(client: TokioIo<hyper::upgrade::Upgraded>, server: TcpStream, ledger: Ledger) {
-    let mut client = Counted { stream: client, ledger: ledger.clone() };
-    let mut server = Counted { stream: server, ledger };
-    if let Err(error) = tokio::io::copy_bidirectional(&mut client, &mut server).await {
-        tracing::debug!(%error, "a tunnel broke");
+async fn flow(client: TokioIo<hyper::upgrade::Upgraded>, server: TcpStream, ledger: Ledger, stop: Shutdown) {
+    let seen: Arc<AtomicU64> = Arc::default();
+    let mut client = Counted { stream: client, ledger: ledger.clone(), seen: Arc::clone(&seen) };
+    let mut server = Counted { stream: server, ledger, seen: Arc::clone(&seen) };
+    tokio::select! {
+        flowed = tokio::io::copy_bidirectional(&mut client, &mut server) => {
+            if let Err(error) = flowed {
+                tracing::debug!(%error, "a tunnel broke");
+            }
+        }
+        () = idle_at_a_stop(&stop, &seen) => tracing::debug!("an idle tunnel ends with the program"),
+    }
+}
+
+/// A tunnel through which nothing flows is no running download: it does not hold up a stop.
+async fn idle_at_a_stop(stop: &Shutdown, seen: &AtomicU64) {
+    stop.requested().await;
+    let mut before = u64::MAX;
+    while before != seen.load(Ordering::Relaxed) {
+        before = seen.load(Ordering::Relaxed);
+        tokio::time::sleep(IDLE).await;
     }
 }
 
@@ -71,6 +94,7 @@ async fn flow(client: TokioIo<hyper::upgrade::Upgraded>, server: TcpStream, ledg
 struct Counted<S> {
     stream: S,
     ledger: Ledger,
+    seen: Arc<AtomicU64>,
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for Counted<S> {
@@ -84,6 +108,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Counted<S> {
         let new = buf.filled().len().saturating_sub(before);
         if new > 0 {
             self.ledger.tunnelled(new as u64);
+            self.seen.fetch_add(new as u64, Ordering::Relaxed);
         }
         read
     }

@@ -126,11 +126,13 @@ impl Proxy {
 }
 
 fn stated(headers: &HeaderMap) -> Result<Option<Digest>, Problem> {
-    let Some(field) = headers.get(STATED) else { return Ok(None) };
-    let digest = field.to_str().ok().and_then(|text| text.trim().parse().ok());
+    let mut fields = headers.get_all(STATED).iter();
+    let Some(field) = fields.next() else { return Ok(None) };
+    let only = fields.next().is_none().then_some(field);
+    let digest = only.and_then(|field| field.to_str().ok()?.trim().parse().ok());
     digest.map(Some).ok_or_else(|| {
         Problem::new(StatusCode::BAD_REQUEST, "bad-digest", "Unreadable digest")
-            .detail("Larder-Digest is not `sha256:` and 64 hexadecimal characters")
+            .detail("Larder-Digest is not one `sha256:` with 64 hexadecimal characters")
             .hint("write Larder-Digest: sha256:<hex>")
     })
 }

@@ -1,9 +1,12 @@
 //! Accepting clients and serving their connections.
 
 use std::net::IpAddr;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
+use bytes::Bytes;
 use http::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -11,9 +14,11 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 
 use super::Proxy;
 use super::stream::{Abort, ClientStream};
+use crate::http::{Body, BodyError, boxed};
 use crate::net::listener::{Accepted, Acceptor, ConnectionLimit};
 use crate::shutdown::{Drain, Shutdown};
 
@@ -23,6 +28,8 @@ const HEAD_DEADLINE: Duration = Duration::from_secs(30);
 const HEAD_SIZE: usize = 128 * 1024;
 /// Fields in one head.
 const HEAD_FIELDS: usize = 512;
+/// How long the last bytes of an answer have to leave when the program stops.
+const LAST_BYTES: Duration = Duration::from_secs(1);
 /// Connections of all clients together, and of one address.
 const CONNECTIONS: usize = 16_384;
 const CONNECTIONS_OF_ONE: usize = 2_048;
@@ -79,10 +86,14 @@ impl Proxy {
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let io = TokioIo::new(stream);
-        let proxy = Arc::new(self);
+        let (proxy, busy) = (Arc::new(self), Busy::default());
+        let at_work = busy.clone();
         let service = service_fn(move |request: Request<Incoming>| {
-            let (proxy, abort) = (Arc::clone(&proxy), abort.clone());
-            async move { Ok::<_, std::convert::Infallible>(proxy.answer(request, client, port, abort).await) }
+            let (proxy, abort, guest) = (Arc::clone(&proxy), abort.clone(), at_work.enter());
+            async move {
+                let response = proxy.answer(request, client, port, abort).await;
+                Ok::<_, std::convert::Infallible>(response.map(|body| guest.until_end_of(body)))
+            }
         });
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
@@ -96,11 +107,86 @@ impl Proxy {
             ended = connection.as_mut() => ended,
             () = stop.requested() => {
                 connection.as_mut().graceful_shutdown();
-                connection.await
+                tokio::select! {
+                    ended = connection.as_mut() => ended,
+                    // half a request is none
+                    () = busy.idle() => return,
+                }
             }
         };
         if let Err(error) = ended {
             tracing::debug!(%error, "a client's connection ended");
         }
+    }
+}
+
+/// Whether a connection has a request in hand, from its head to the last byte of its answer.
+#[derive(Clone)]
+struct Busy(watch::Sender<usize>);
+
+/// One request in hand.
+struct InHand(watch::Sender<usize>);
+
+impl Default for Busy {
+    fn default() -> Self {
+        Self(watch::Sender::new(0))
+    }
+}
+
+impl Busy {
+    fn enter(&self) -> InHand {
+        self.0.send_modify(|requests| *requests += 1);
+        InHand(self.0.clone())
+    }
+
+    /// Waits until nothing has been in hand for a moment, in which the last bytes leave.
+    async fn idle(&self) {
+        let mut requests = self.0.subscribe();
+        loop {
+            if requests.wait_for(|requests| *requests == 0).await.is_err() {
+                return;
+            }
+            if tokio::time::timeout(LAST_BYTES, requests.changed()).await.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+impl InHand {
+    fn until_end_of(self, body: Body) -> Body {
+        boxed(Held { body, _in_hand: self })
+    }
+}
+
+impl Drop for InHand {
+    fn drop(&mut self) {
+        self.0.send_modify(|requests| *requests = requests.saturating_sub(1));
+    }
+}
+
+/// A body that is in hand.
+struct Held {
+    body: Body,
+    _in_hand: InHand,
+}
+
+impl http_body::Body for Held {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<http_body::Frame<Bytes>, BodyError>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> http_body::SizeHint {
+        self.body.size_hint()
     }
 }

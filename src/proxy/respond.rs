@@ -43,6 +43,10 @@ pub(super) fn response(
 ) -> Response<Body> {
     let mut response = match reply.given {
         Given::Held(held) => from_held(&held, method, request),
+        // nobody asked to speak another protocol: what follows could be anything
+        Given::Passed(passed) if passed.status() == StatusCode::SWITCHING_PROTOCOLS => {
+            return refuse(protocol_switched(), via);
+        }
         Given::Passed(passed) => from_passed(passed),
     };
     sign(&mut response, &reply.status, via);
@@ -209,6 +213,12 @@ pub(super) fn problem(error: &FetchError) -> Problem {
             .detail(detail)
             .hint("try again in a moment"),
     }
+}
+
+fn protocol_switched() -> Problem {
+    Problem::new(StatusCode::BAD_GATEWAY, "protocol", "The origin switched protocols")
+        .detail("the origin answered 101 to a request that asked for no upgrade")
+        .hint("use a tunnel (CONNECT) for other protocols")
 }
 
 fn of_origin(error: &OriginError) -> Problem {

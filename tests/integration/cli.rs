@@ -199,3 +199,26 @@ fn the_demo_shows_three_nodes_and_leaves_nothing_behind() {
     assert!(ran.stdout.contains("peer") || ran.stdout.contains("neighbour"), "{}", ran.stdout);
     assert_eq!(crate::support::chaos::files_under(home.path()), Vec::<std::path::PathBuf>::new());
 }
+
+#[test]
+fn get_writes_through_what_is_no_regular_file_and_follows_links() {
+    let origin = Origin::start();
+    let home = tempfile::tempdir().unwrap();
+    let script = Script::new(5000);
+    let url = origin.serve("/f.bin", script.clone());
+    let pipe = home.path().join("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let reader = std::thread::spawn({
+        let pipe = pipe.clone();
+        move || std::fs::read(pipe).unwrap()
+    });
+    let through = larder(home.path(), &["get", &url, "-o", "pipe"]);
+    assert_eq!(through.code, 0, "{}", through.said());
+    assert_eq!(reader.join().unwrap(), script.body());
+    assert!(!std::fs::metadata(&pipe).unwrap().is_file(), "a pipe stays a pipe");
+    std::fs::write(home.path().join("real"), "old").unwrap();
+    std::os::unix::fs::symlink("real", home.path().join("link")).unwrap();
+    assert_eq!(larder(home.path(), &["get", &url, "-o", "link"]).code, 0);
+    assert!(home.path().join("link").is_symlink());
+    assert_eq!(std::fs::read(home.path().join("real")).unwrap(), script.body());
+}

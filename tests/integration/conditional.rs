@@ -193,3 +193,21 @@ fn h23_a_confirmed_answer_is_given_only_to_those_it_was_selected_for() {
         }
     }
 }
+
+#[test]
+fn what_must_be_confirmed_is_never_the_answer_before() {
+    let (origin, a) = alone();
+    for (path, control, asked) in [
+        ("/no-cache", "no-cache", None),
+        ("/must", "max-age=0, must-revalidate", None),
+        ("/asked", "max-age=600", Some("no-cache")),
+    ] {
+        let url = origin.url(path);
+        for version in 1..40 {
+            let script = Script::new(2000).seed(version).cache_control(control).no_etag();
+            origin.serve(path, script.clone());
+            let ask = asked.into_iter().fold(a.ask(&url), |ask, value| ask.field("Cache-Control", value));
+            ask.send().assert_whole(&script);
+        }
+    }
+}

@@ -1,5 +1,6 @@
 //! One download from its first request to its last byte.
 
+use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -9,7 +10,7 @@ use http::{Response, StatusCode};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 
-use super::list::{self, Thing};
+use super::list::{self, Place, Thing};
 use super::part::{self, Part};
 use super::progress::Progress;
 use super::way::Way;
@@ -71,7 +72,8 @@ impl Getter {
         };
         let file = list::file(args, &thing);
         let name = file.as_ref().map_or_else(|| "-".to_owned(), |file| file.display().to_string());
-        if let (Some(file), Some(stated)) = (&file, &stated)
+        let place = Place::of(file);
+        if let (Place::File(file), Some(stated)) = (&place, &stated)
             && let Some((size, sha256)) = tokio::task::block_in_place(|| part::is_there(file, stated))
         {
             let sha256 = sha256.hex();
@@ -84,24 +86,26 @@ impl Getter {
                 seconds: 0.0,
             });
         }
-        let place = match &file {
-            Some(file) => file.clone(),
-            None => temporary()?,
+        let is_temporary = !matches!(place, Place::File(_));
+        let staged = match &place {
+            Place::File(file) => file.clone(),
+            Place::Existing(_) | Place::Output => temporary()?,
         };
-        make_folder(&place)?;
-        let mut part =
-            self.open_part(&place, &thing.target, stated.clone(), args.no_resume || file.is_none())?;
+        make_folder(&staged)?;
+        let anew = args.no_resume || is_temporary;
+        let mut part = self.open_part(&staged, &thing.target, stated.clone(), anew)?;
         let progress = Progress::new(&name, args.json);
         let source = self.download(args, &thing, stated.as_ref(), &mut part, &progress).await;
         progress.end();
         let source = match source {
             Ok(source) => source,
-            Err(failure) => return Err(give_up(part, file.is_none(), failure)),
+            Err(failure) => return Err(give_up(part, is_temporary, failure)),
         };
         let (size, sha256) = (part.length(), part.sha256().hex());
-        let placed = match &file {
-            Some(file) => part.finish(file),
-            None => part.pour(),
+        let placed = match &place {
+            Place::File(file) => part.finish(file),
+            Place::Existing(file) => OpenOptions::new().write(true).open(file).and_then(|to| part.pour(to)),
+            Place::Output => part.pour(std::io::stdout().lock()),
         };
         placed.map_err(|error| Failure::new(Exit::Failed, format!("cannot write {name}: {error}")))?;
         Ok(Done {

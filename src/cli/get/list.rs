@@ -120,6 +120,29 @@ pub(super) fn file(args: &GetArgs, thing: &Thing) -> Option<PathBuf> {
     }
 }
 
+/// Where a download ends up.
+#[derive(Debug, Clone)]
+pub(super) enum Place {
+    /// A file that gets its name when it is whole.
+    File(PathBuf),
+    /// Something that is there and no regular file (a device, a pipe): written to once all is right.
+    Existing(PathBuf),
+    /// Standard output.
+    Output,
+}
+
+impl Place {
+    /// A link is followed to what it names: it stays a link.
+    pub(super) fn of(file: Option<PathBuf>) -> Self {
+        let Some(file) = file else { return Self::Output };
+        match std::fs::metadata(&file) {
+            Ok(meta) if !meta.is_file() => Self::Existing(file),
+            Ok(_) => Self::File(std::fs::canonicalize(&file).unwrap_or(file)),
+            Err(_) => Self::File(file),
+        }
+    }
+}
+
 /// The last part of the path; never one that leads out of the folder.
 pub(super) fn name(target: &Target) -> String {
     let path = target.path().split('?').next().unwrap_or("");

@@ -115,10 +115,10 @@ impl Part {
         forget(&with_suffix(&self.path, ".json"))
     }
 
-    /// Hands the whole to standard output and removes it.
-    pub(super) fn pour(self) -> io::Result<()> {
+    /// Hands the whole on and removes it.
+    pub(super) fn pour(self, mut to: impl io::Write) -> io::Result<()> {
         let mut file = File::open(&self.path)?;
-        let poured = io::copy(&mut file, &mut io::stdout().lock()).map(drop);
+        let poured = io::copy(&mut file, &mut to).and_then(|_| to.flush());
         self.discard()?;
         poured
     }

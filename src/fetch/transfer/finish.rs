@@ -3,6 +3,7 @@
 use super::Transfer;
 use crate::cache::Provenance;
 use crate::digest::Digest;
+use crate::fetch::flight::Permit;
 use crate::fetch::judge::Verdict;
 use crate::index::ResourceRecord;
 use crate::store::{End, Failure, Ingest};
@@ -41,7 +42,7 @@ impl Transfer {
     }
 
     /// The whole is right: readers get their end at once, the disk follows.
-    pub(super) async fn complete(mut self, digest: Digest) {
+    pub(super) async fn complete(mut self, digest: Digest, permit: Option<Permit>) {
         self.rate.learn();
         let size = self.writer.received();
         self.running.expect(Some(digest));
@@ -60,6 +61,8 @@ impl Transfer {
         }
         cache.announce(&ingest, digest);
         cache.put_resource(record);
+        // who comes from here on asks the store, where freshness counts
+        drop(permit);
         let how = Provenance { first_hand, guarded: self.case.want.is_authorized() };
         let (reservation, storing) = (self.reservation, self.storing);
         let committed = tokio::task::spawn_blocking(move || {

@@ -196,12 +196,12 @@ impl Transfer {
         self.next_checkpoint = after + (after / 2).clamp(FIRST_CHECKPOINT, LAST_STEP);
         let (key, note) = (self.partial_key(), self.note());
         match self.writer.checkpoint(key, note).await {
-            Ok(()) | Err(WriteError::Deserted) => None,
             Err(WriteError::Disk(error)) => {
                 // the record could not be written: the transfer itself may still go well
                 tracing::debug!(%error, "failed to note how far a download has come");
                 None
             }
+            noted @ (Ok(_) | Err(WriteError::Deserted)) => self.after_write(noted),
         }
     }
 
@@ -247,7 +247,7 @@ impl Transfer {
 }
 
 /// Completes when nobody has read for a while.
-async fn deserted(growing: &crate::store::Growing) {
+pub(super) async fn deserted(growing: &crate::store::Growing) {
     loop {
         growing.deserted().await;
         tokio::time::sleep(GRACE).await;

@@ -27,6 +27,8 @@ const HOLDERS: usize = 2;
 /// Unproven bytes are worth waiting for while the origin sends so much, or for so long.
 const SMALL_REST: u64 = 8 * 1024 * 1024;
 const PATIENCE_SECONDS: u64 = 5;
+/// How long a client waits at most, without progress worth the name, for a source that can go on.
+const PATIENCE: Duration = Duration::from_secs(40);
 
 /// Why a source cannot go on.
 enum Trouble {
@@ -57,14 +59,23 @@ impl Transfer {
         let mut why = why.to_owned();
         while let Some(pause) = usize::try_from(self.failures).ok().and_then(|at| PAUSES.get(at)) {
             self.failures += 1;
-            tokio::time::sleep(*pause).await;
-            match self.go_on_at_origin().await {
+            let growing = self.running.growing().clone();
+            let since = *self.troubled_since.get_or_insert_with(|| self.engine.0.clock.instant());
+            let tried = tokio::select! {
+                tried = async {
+                    tokio::time::sleep(*pause).await;
+                    self.go_on_at_origin().await
+                } => tried,
+                () = super::pump::deserted(&growing) => return Err(Failure::Abandoned),
+            };
+            let now = self.engine.0.clock.instant();
+            match tried {
+                Err(Trouble::Passing(why)) if now.saturating_duration_since(since) > PATIENCE => {
+                    return Err(Failure::Source(why));
+                }
                 Ok(()) => return Ok(()),
                 Err(Trouble::Passing(trouble)) => why = trouble,
                 Err(Trouble::Final(failure)) => return Err(failure),
-            }
-            if self.running.growing().readers() == 0 {
-                return Err(Failure::Abandoned);
             }
         }
         Err(Failure::Source(why))
@@ -288,6 +299,7 @@ impl Transfer {
         const WORTH: u64 = 1024 * 1024;
         if self.rate.total() >= WORTH {
             self.failures = 0;
+            self.troubled_since = None;
         }
     }
 }

@@ -286,18 +286,23 @@ impl Writer {
     }
 
     /// Records how far it has come. Cheap enough to call now and then.
-    pub async fn checkpoint(&mut self, key: String, note: String) -> Result<(), WriteError> {
-        self.settle().await?;
-        let Sink::Disk(ingest) = std::mem::replace(&mut self.sink, Sink::Gone) else { return Ok(()) };
+    pub async fn checkpoint(&mut self, key: String, note: String) -> Result<WriteNote, WriteError> {
+        let settled = self.settle().await?;
+        let ingest = match std::mem::replace(&mut self.sink, Sink::Gone) {
+            Sink::Disk(ingest) => ingest,
+            // the disk gave out meanwhile: there is nothing to record
+            other @ (Sink::Writing(_) | Sink::Memory(_) | Sink::Gone) => {
+                self.sink = other;
+                return Ok(settled);
+            }
+        };
         let write = move || {
             let result = ingest.checkpoint(&key, &note);
             (ingest, result)
         };
-        if let Ok((ingest, result)) = tokio::task::spawn_blocking(write).await {
-            self.sink = Sink::Disk(ingest);
-            return result.map_err(WriteError::Disk);
-        }
-        Ok(())
+        let Ok((ingest, result)) = tokio::task::spawn_blocking(write).await else { return Ok(settled) };
+        self.sink = Sink::Disk(ingest);
+        result.map(|()| settled).map_err(WriteError::Disk)
     }
 
     /// Bytes of an existing file were looked at, up to here.

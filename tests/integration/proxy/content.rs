@@ -192,3 +192,21 @@ fn a_retry_after_a_digest_cut_is_told_to_start_anew() {
     assert!(retry.text().contains("delete"), "{}", retry.text());
     a.get(&url).assert_whole(&script);
 }
+
+#[test]
+fn a_stated_digest_judges_what_only_passes_through() {
+    let (origin, a) = alone();
+    let wrong = format!("sha256:{}", sha256(b"something else"));
+    for (path, script) in [
+        ("/no-store", Script::new(300_000).cache_control("no-store")),
+        ("/large", Script::new(5_000_000).cache_control("no-store")),
+        ("/star", Script::new(300_000).field("Vary", "*")),
+    ] {
+        let url = origin.serve(path, script.clone());
+        for _ in 0..10 {
+            let answer = a.ask(&url).field("Larder-Digest", &wrong).send();
+            assert!(!answer.is_success(), "{path}: {} wrong bytes ended well", answer.body.len());
+        }
+        a.ask(&url).field("Larder-Digest", &script.digest()).send().assert_whole(&script);
+    }
+}

@@ -262,6 +262,8 @@ impl Connection {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 panic!("nothing came for {:?}", GUARD * 2)
             }
+            // a socket with a read timeout is never restarted by the kernel
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => self.more(),
             _ => {
                 self.closed = true;
                 false
@@ -326,7 +328,7 @@ impl Reading {
 
     /// Reads to the end with a pause after each `bytes`.
     pub fn rest_slowly(mut self, bytes: u64, pause: Duration) -> Answer {
-        while matches!(self.left, Left::Bytes(1..) | Left::Chunks { .. } | Left::UntilClose) {
+        while !matches!(self.left, Left::Done | Left::Broken) {
             self.read_to(self.body.len() as u64 + bytes);
             std::thread::sleep(pause);
         }
