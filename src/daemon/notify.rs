@@ -38,11 +38,6 @@ impl Notifier {
         send(&[NotifyState::Stopping]);
     }
 
-    /// One line for `systemctl status`; names no URL and no client.
-    pub fn status(&self, line: &str) {
-        send(&[NotifyState::Status(line)]);
-    }
-
     /// How often a sign of life is due.
     pub fn sign_of_life_every(&self) -> Option<Duration> {
         self.watchdog.map(|period| period / 3)

@@ -45,7 +45,6 @@ enum Command {
     Doubt(NodeId, Digest),
     Endpoints(Vec<Endpoint>),
     Renamed(NodeId, Vec<Pin>),
-    Reseal(Sealer),
 }
 
 /// What the task tells a finding.
@@ -221,7 +220,6 @@ impl<T: Transport> Service<T> {
                     self.shared.renew.send_replace(false);
                     self.perform(actions);
                 }
-                Command::Reseal(sealer) => self.sealer = sealer,
             }
         }
         if !wants.is_empty() {

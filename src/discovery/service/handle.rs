@@ -206,11 +206,6 @@ impl Discovery {
         self.order(Command::Renamed(node, pins)).await;
     }
 
-    /// The accepted secrets changed. The sealer must be of the same run.
-    pub async fn reseal(&self, sealer: Sealer) {
-        self.order(Command::Reseal(sealer)).await;
-    }
-
     fn snapshot(&self) -> arc_swap::Guard<Arc<Snapshot>> {
         self.shared.snapshot.load()
     }
