@@ -12,10 +12,6 @@ test *args:
 full *clients:
     .ci/full {{clients}}
 
-# Benchmarks.
-bench *args:
-    cargo bench --locked {{args}}
-
 # Formats the code.
 fmt:
     cargo fmt
