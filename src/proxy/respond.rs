@@ -236,12 +236,16 @@ fn of_origin(error: &OriginError) -> Problem {
         }
         OriginError::Dns { .. }
         | OriginError::Connect { .. }
-        | OriginError::Tls { .. }
         | OriginError::Protocol { .. }
         | OriginError::Redirects
         | OriginError::Setup(_) => {
             Problem::new(StatusCode::BAD_GATEWAY, "origin-unreachable", "The origin cannot be reached")
                 .hint("check the URL and this machine's network")
+        }
+        OriginError::Tls { .. } => {
+            Problem::new(StatusCode::BAD_GATEWAY, "origin-unreachable", "No secure connection to the origin").hint(
+                "check the URL; a private authority goes into origin.ca_file; a server's certificate that is a CA is refused",
+            )
         }
     }
 }

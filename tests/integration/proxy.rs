@@ -64,6 +64,7 @@ fn an_https_origin_nobody_vouches_for_is_refused() {
     let answer = a.prefix(&url).send();
     assert_eq!(answer.status, 502);
     assert_eq!(answer.field("Content-Type"), Some("application/problem+json"));
+    assert!(answer.text().contains("origin.ca_file"), "it says what to do: {}", answer.text());
     assert!(origin.gets("/f.bin").is_empty());
 }
 
