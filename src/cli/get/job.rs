@@ -92,6 +92,7 @@ impl Getter {
             Place::Existing(_) | Place::Output => temporary()?,
         };
         make_folder(&staged)?;
+        let _passing = is_temporary.then(|| part::Passing(staged.clone()));
         let anew = args.no_resume || is_temporary;
         let mut part = self.open_part(&staged, &thing.target, stated.clone(), anew)?;
         let progress = Progress::new(&name, args.json);
@@ -99,7 +100,7 @@ impl Getter {
         progress.end();
         let source = match source {
             Ok(source) => source,
-            Err(failure) => return Err(give_up(part, is_temporary, failure)),
+            Err(failure) => return Err(give_up(part, failure)),
         };
         let (size, sha256) = (part.length(), part.sha256().hex());
         let placed = match &place {
@@ -375,8 +376,8 @@ async fn read(response: Response<Incoming>, most: usize) -> Result<Bytes, String
 }
 
 /// A file of which nothing came, or that nobody could find again, is no beginning of anything.
-fn give_up(part: Part, is_temporary: bool, failure: Failure) -> Failure {
-    if (is_temporary || part.length() == 0)
+fn give_up(part: Part, failure: Failure) -> Failure {
+    if part.length() == 0
         && let Err(error) = part.discard()
     {
         tracing::debug!(%error, "an empty partial file stays");

@@ -130,6 +130,20 @@ impl Part {
     }
 }
 
+/// A partial file that no later run can find: it goes with this run, however that ends.
+pub(super) struct Passing(pub(super) PathBuf);
+
+impl Drop for Passing {
+    fn drop(&mut self) {
+        let path = with_suffix(&self.0, ".part");
+        for path in [with_suffix(&path, ".json"), path] {
+            if let Err(error) = forget(&path) {
+                tracing::debug!(%error, "a partial file stays");
+            }
+        }
+    }
+}
+
 /// Whether a file is there that has the digest already.
 pub(super) fn is_there(file: &Path, stated: &Stated) -> Option<(u64, Digest)> {
     let mut source = File::open(file).ok()?;
@@ -160,4 +174,21 @@ fn with_suffix(file: &Path, suffix: &str) -> PathBuf {
     let mut name = file.as_os_str().to_owned();
     name.push(suffix);
     name.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_no_later_run_can_find_goes_with_this_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().join("random");
+        let passing = Passing(place.clone());
+        let mut part = Part::open(&place, "http://origin.test/f", None, true).unwrap();
+        part.restart().unwrap();
+        fs::write(folder.path().join("random.part.json"), "{}").unwrap();
+        drop((part, passing));
+        assert_eq!(folder.path().read_dir().unwrap().count(), 0);
+    }
 }
