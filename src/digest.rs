@@ -1,8 +1,13 @@
 //! Digests: SHA-256, the address of everything stored, and the other algorithms that clients state.
 //!
 //! [`Digest`] is always SHA-256. [`Stated`] is an algorithm with a value as somebody wrote it down; a stated
-//! SHA-256 is a [`Digest`]. Parsing is strict (exact length, hexadecimal) and says what was wrong; comparing
-//! takes the same time whatever the bytes are.
+//! SHA-256 is a [`Digest`]. A [`Hasher`] reckons SHA-256 and, where a value of another algorithm was stated, that
+//! one beside it. Parsing is strict (exact length, hexadecimal) and says what was wrong; comparing takes the same
+//! time whatever the bytes are.
+
+mod stated;
+
+pub use stated::{Algorithm, Stated, StatedHasher, StatedKey};
 
 use std::fmt;
 use std::str::FromStr;
@@ -17,33 +22,14 @@ use subtle::ConstantTimeEq as _;
 #[derive(Clone, Copy, PartialOrd, Ord)]
 pub struct Digest([u8; 32]);
 
-/// A hash algorithm that a client may state.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Algorithm {
-    /// MD5, 128 bits: compared, never trusted.
-    Md5,
-    /// SHA-1, 160 bits: compared, never trusted.
-    Sha1,
-    /// SHA-256.
-    Sha256,
-    /// SHA-384.
-    Sha384,
-    /// SHA-512.
-    Sha512,
-}
-
-/// A digest as somebody stated it: algorithm and value.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Stated {
-    algorithm: Algorithm,
-    bytes: Vec<u8>,
-}
-
 /// Why a digest could not be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum DigestError {
     /// Not an algorithm we know.
-    #[error("unknown algorithm: use md5, sha1, sha256, sha384 or sha512")]
+    #[error(
+        "unknown algorithm: use sha256, sha384, sha512, sha512-256, sha3-256, sha3-384, sha3-512, blake2b, \
+         blake2b-256, blake3, md5, sha1, crc32 or crc32c"
+    )]
     Algorithm,
     /// Not hexadecimal, or not of the algorithm's length.
     #[error("not a hexadecimal value of the algorithm's length")]
@@ -143,23 +129,39 @@ impl<'de> Deserialize<'de> for Digest {
     }
 }
 
-/// SHA-256 of a stream; a clone goes on from the same point.
+/// SHA-256 of a stream, and another algorithm beside it where one was asked for; a clone goes on from the same
+/// point.
 #[derive(Clone)]
 pub struct Hasher {
     state: sha2::Sha256,
     length: u64,
+    beside: Option<StatedHasher>,
 }
 
 impl Hasher {
     /// Of nothing yet.
     pub fn new() -> Self {
-        Self { state: sha2::Sha256::new(), length: 0 }
+        Self { state: sha2::Sha256::new(), length: 0, beside: None }
+    }
+
+    /// Of nothing yet, with another algorithm beside SHA-256.
+    pub fn beside(algorithm: Option<Algorithm>) -> Self {
+        let other = algorithm.filter(|algorithm| *algorithm != Algorithm::Sha256);
+        Self { beside: other.map(StatedHasher::new), ..Self::new() }
+    }
+
+    /// The other algorithm that is reckoned.
+    pub fn algorithm(&self) -> Option<Algorithm> {
+        self.beside.as_ref().map(StatedHasher::algorithm)
     }
 
     /// Adds bytes.
     pub fn update(&mut self, bytes: &[u8]) {
         self.state.update(bytes);
         self.length += bytes.len() as u64;
+        if let Some(beside) = &mut self.beside {
+            beside.update(bytes);
+        }
     }
 
     /// How many bytes were added.
@@ -176,6 +178,30 @@ impl Hasher {
     pub fn so_far(&self) -> Digest {
         self.clone().finish()
     }
+
+    /// What was reckoned of all that was added: SHA-256, and the value of the other algorithm.
+    pub fn found(&self) -> Found {
+        Found { digest: self.so_far(), beside: self.beside.clone().map(StatedHasher::finish) }
+    }
+}
+
+/// The digests of the same bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Found {
+    /// Their address.
+    pub digest: Digest,
+    /// Their value in another algorithm, where one was asked for.
+    pub beside: Option<Stated>,
+}
+
+impl Found {
+    /// Whether these are the bytes that somebody stated; false where that algorithm was not reckoned.
+    pub fn is(&self, stated: &Stated) -> bool {
+        match stated.sha256() {
+            Some(digest) => digest == self.digest,
+            None => self.beside == Some(*stated),
+        }
+    }
 }
 
 impl Default for Hasher {
@@ -187,131 +213,6 @@ impl Default for Hasher {
 impl fmt::Debug for Hasher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Hasher").field("length", &self.length).finish_non_exhaustive()
-    }
-}
-
-impl Algorithm {
-    const ALL: [(Self, &'static str, usize); 5] = [
-        (Self::Md5, "md5", 16),
-        (Self::Sha1, "sha1", 20),
-        (Self::Sha256, "sha256", 32),
-        (Self::Sha384, "sha384", 48),
-        (Self::Sha512, "sha512", 64),
-    ];
-
-    /// The name as in `algorithm:hex`.
-    pub fn name(self) -> &'static str {
-        Self::ALL.iter().find(|(a, _, _)| *a == self).map_or("", |(_, name, _)| name)
-    }
-
-    /// Whether bytes from a peer may be accepted against it.
-    pub const fn is_strong(self) -> bool {
-        matches!(self, Self::Sha256 | Self::Sha384 | Self::Sha512)
-    }
-}
-
-impl Stated {
-    /// Reads `algorithm:hex`, or bare hex whose length tells the algorithm.
-    pub fn parse(text: &str) -> Result<Self, DigestError> {
-        let (algorithm, bytes) = match text.split_once(':') {
-            Some((name, value)) => {
-                let name = name.to_ascii_lowercase().replace('-', "");
-                let found =
-                    Algorithm::ALL.iter().find(|(_, n, _)| *n == name).ok_or(DigestError::Algorithm)?;
-                let bytes = unhex(value)?;
-                if bytes.len() != found.2 {
-                    return Err(DigestError::Value);
-                }
-                (found.0, bytes)
-            }
-            None => {
-                let bytes = unhex(text)?;
-                let found = Algorithm::ALL.iter().find(|(_, _, n)| *n == bytes.len());
-                (found.ok_or(DigestError::Value)?.0, bytes)
-            }
-        };
-        Ok(Self { algorithm, bytes })
-    }
-
-    /// The algorithm.
-    pub const fn algorithm(&self) -> Algorithm {
-        self.algorithm
-    }
-
-    /// The SHA-256 value, if that is what was stated.
-    pub fn sha256(&self) -> Option<Digest> {
-        if self.algorithm != Algorithm::Sha256 {
-            return None;
-        }
-        self.bytes.as_slice().try_into().ok().map(Digest)
-    }
-
-    /// A hasher of its algorithm.
-    pub fn hasher(&self) -> StatedHasher {
-        match self.algorithm {
-            Algorithm::Md5 => StatedHasher::Md5(md5::Md5::new()),
-            Algorithm::Sha1 => StatedHasher::Sha1(sha1::Sha1::new()),
-            Algorithm::Sha256 => StatedHasher::Sha256(sha2::Sha256::new()),
-            Algorithm::Sha384 => StatedHasher::Sha384(sha2::Sha384::new()),
-            Algorithm::Sha512 => StatedHasher::Sha512(sha2::Sha512::new()),
-        }
-    }
-
-    /// Whether what `hasher` saw has this digest.
-    pub fn matches(&self, hasher: StatedHasher) -> bool {
-        hasher.finish().ct_eq(&self.bytes).into()
-    }
-}
-
-impl From<Digest> for Stated {
-    fn from(digest: Digest) -> Self {
-        Self { algorithm: Algorithm::Sha256, bytes: digest.0.to_vec() }
-    }
-}
-
-impl fmt::Display for Stated {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.algorithm.name(), hex(&self.bytes))
-    }
-}
-
-/// A running hash of a [`Stated`] digest's algorithm.
-#[derive(Clone)]
-#[expect(missing_docs, reason = "one variant an algorithm, named like it")]
-pub enum StatedHasher {
-    Md5(md5::Md5),
-    Sha1(sha1::Sha1),
-    Sha256(sha2::Sha256),
-    Sha384(sha2::Sha384),
-    Sha512(sha2::Sha512),
-}
-
-impl StatedHasher {
-    /// Adds bytes.
-    pub fn update(&mut self, bytes: &[u8]) {
-        match self {
-            Self::Md5(h) => h.update(bytes),
-            Self::Sha1(h) => h.update(bytes),
-            Self::Sha256(h) => h.update(bytes),
-            Self::Sha384(h) => h.update(bytes),
-            Self::Sha512(h) => h.update(bytes),
-        }
-    }
-
-    fn finish(self) -> Vec<u8> {
-        match self {
-            Self::Md5(h) => h.finalize().to_vec(),
-            Self::Sha1(h) => h.finalize().to_vec(),
-            Self::Sha256(h) => h.finalize().to_vec(),
-            Self::Sha384(h) => h.finalize().to_vec(),
-            Self::Sha512(h) => h.finalize().to_vec(),
-        }
-    }
-}
-
-impl fmt::Debug for StatedHasher {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("StatedHasher")
     }
 }
 
@@ -349,31 +250,6 @@ mod tests {
     }
 
     #[test]
-    fn the_length_of_bare_hex_tells_the_algorithm() {
-        for (length, name) in [(32, "md5"), (40, "sha1"), (64, "sha256"), (96, "sha384"), (128, "sha512")] {
-            let stated = Stated::parse(&"0a".repeat(length / 2)).unwrap();
-            assert_eq!(stated.algorithm().name(), name);
-            assert_eq!(Stated::parse(&stated.to_string()).unwrap(), stated);
-        }
-        for wrong in ["", "abc", "sha256:00", "crc32:00000000", "zz"] {
-            assert!(Stated::parse(wrong).is_err(), "{wrong}");
-        }
-    }
-
-    #[test]
-    fn stated_digests_are_compared_by_their_own_algorithm() {
-        for stated in
-            ["md5:900150983cd24fb0d6963f7d28e17f72", "sha1:a9993e364706816aba3e25717850c26c9cd0d89d"]
-        {
-            let stated = Stated::parse(stated).unwrap();
-            let mut hasher = stated.hasher();
-            hasher.update(b"abc");
-            assert!(stated.matches(hasher));
-            assert!(!stated.matches(stated.hasher()));
-        }
-    }
-
-    #[test]
     fn a_clone_of_a_hasher_goes_on_alone() {
         let mut hasher = Hasher::new();
         hasher.update(b"a");
@@ -381,6 +257,19 @@ mod tests {
         hasher.update(b"bc");
         assert_eq!(fork, Digest::of(b"a"));
         assert_eq!(hasher.finish(), Digest::of(b"abc"));
+    }
+
+    #[test]
+    fn another_algorithm_is_reckoned_beside_and_survives_a_clone() {
+        let mut hasher = Hasher::beside(Some(Algorithm::Md5));
+        hasher.update(b"a");
+        let mut fork = hasher.clone();
+        fork.update(b"bc");
+        let found = fork.found();
+        assert!(found.is(&Stated::parse("md5:900150983cd24fb0d6963f7d28e17f72").unwrap()));
+        assert!(found.is(&Digest::of(b"abc").into()));
+        assert!(!found.is(&Stated::parse(&format!("sha1:{}", "00".repeat(20))).unwrap()));
+        assert_eq!(Hasher::beside(Some(Algorithm::Sha256)).algorithm(), None);
     }
 
     proptest! {
@@ -391,7 +280,7 @@ mod tests {
 
         #[test]
         fn no_text_panics(text: String) {
-            let _unused = (Stated::parse(&text), text.parse::<Digest>(), Digest::from_repr_digest(&text));
+            let _unused = (text.parse::<Digest>(), Digest::from_repr_digest(&text));
         }
     }
 }

@@ -68,7 +68,7 @@ impl Getter {
     pub(super) async fn get(&self, args: &GetArgs, thing: Thing, started: Instant) -> Result<Done, Failure> {
         let stated = match &self.stated {
             Some(text) => Some(self.sum_of(text, &thing)?),
-            None => thing.stated.clone(),
+            None => thing.stated,
         };
         let file = list::file(args, &thing);
         let name = file.as_ref().map_or_else(|| "-".to_owned(), |file| file.display().to_string());
@@ -94,7 +94,7 @@ impl Getter {
         make_folder(&staged)?;
         let _passing = is_temporary.then(|| part::Passing(staged.clone()));
         let anew = args.no_resume || is_temporary;
-        let mut part = self.open_part(&staged, &thing.target, stated.clone(), anew)?;
+        let mut part = self.open_part(&staged, &thing.target, stated, anew)?;
         let progress = Progress::new(&name, args.json);
         let source = self.download(args, &thing, stated.as_ref(), &mut part, &progress).await;
         progress.end();

@@ -40,7 +40,7 @@ impl std::fmt::Debug for Credentials {
 pub(super) fn parse(text: &str, otherwise: Option<&Stated>) -> Result<Thing, Failure> {
     let (stated, url) = match text.split_once('@').map(|(digest, url)| (Stated::parse(digest), url)) {
         Some((Ok(stated), url)) => (Some(stated), url),
-        Some((Err(_), _)) | None => (otherwise.cloned(), text),
+        Some((Err(_), _)) | None => (otherwise.copied(), text),
     };
     let (credentials, url) = split_credentials(url);
     let wrong = |why: String| {

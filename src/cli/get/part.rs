@@ -41,7 +41,7 @@ impl Part {
         if anew || (known.is_none() && stated.is_none()) {
             file.set_len(0)?;
         }
-        let hasher = stated.map(|stated| (stated.clone(), stated.hasher()));
+        let hasher = stated.map(|stated| (stated, stated.hasher()));
         let origin = known.unwrap_or(Origin { url, tag: None });
         let mut part =
             Self { path, file: file.try_clone()?, length: 0, sha256: Hasher::new(), stated: hasher, origin };
@@ -74,7 +74,7 @@ impl Part {
         self.file.set_len(0)?;
         io::Seek::rewind(&mut self.file)?;
         (self.length, self.sha256) = (0, Hasher::new());
-        self.stated = self.stated.take().map(|(stated, _)| (stated.clone(), stated.hasher()));
+        self.stated = self.stated.take().map(|(stated, _)| (stated, stated.hasher()));
         Ok(())
     }
 
