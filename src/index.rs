@@ -4,14 +4,14 @@
 //! 200 ms later, so no caller waits for SQLite or sees its troubles (they stand in
 //! [`Health`](crate::telemetry::Health) as `index` and `state`). Two files in the state folder:
 //!
-//! - `index.db`: [`BlobRecord`] and [`ResourceRecord`]. It is a description: files are the truth, and a lost
-//!   answer costs a revalidation. A damaged or unreadable file is moved to `index.db.damaged` and made anew,
+//! - `index.db`: [`BlobRecord`], [`ResourceRecord`] and [`ExpectationRecord`]. It is a description: files are the
+//!   truth, a lost answer costs a revalidation, and a lost expectation costs a question to the origin. A damaged or unreadable file is moved to `index.db.damaged` and made anew,
 //!   which [`Opened::fresh`] tells the caller, who then looks at the store.
 //! - `state.db`: [`BanRecord`], [`CutRecord`], settings. It cannot be rebuilt, so a damaged one refuses to open
 //!   with a sentence, and [`Index::backup_state`] keeps a copy.
 //!
 //! Promises: what was marked before [`Index::flush`] is on disk after it, whole batches or nothing. A URL has
-//! at most 16 variants; answers, bans and cuts are bounded, the oldest go first. Opening reads everything:
+//! at most 16 variants; answers, expectations, bans and cuts are bounded, the oldest go first. Opening reads everything:
 //! well under 100 ms for a small index, about as many tenths of a second as there are 100 000 rows for a large
 //! one. Never deletes or opens a blob: the
 //! caller puts a blob when its file is durable and removes it after the file is gone.
@@ -19,6 +19,7 @@
 mod ban;
 mod blob;
 mod cut;
+mod expectation;
 mod hot;
 mod migrations;
 mod open;
@@ -34,7 +35,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::clock::{SharedClock, Timestamp};
-use crate::digest::Digest;
+use crate::digest::{Digest, Stated};
 use crate::orm::Writer;
 use crate::policy::{ResourceKey, UrlKey};
 use crate::telemetry::Health;
@@ -42,6 +43,7 @@ use crate::telemetry::Health;
 pub use ban::{BanColumns, BanRecord};
 pub use blob::{BlobColumns, BlobRecord, Totals};
 pub use cut::{CutColumns, CutRecord};
+pub use expectation::{ExpectationColumns, ExpectationRecord};
 pub use open::IndexError;
 pub use resource::{ResourceColumns, ResourceRecord};
 pub use setting::{SettingColumns, SettingRecord};
@@ -162,6 +164,25 @@ impl Index {
     /// All answers, in no order.
     pub fn resources(&self) -> Vec<Arc<ResourceRecord>> {
         self.0.shelf.resources.all()
+    }
+
+    /// What was stated for a URL, unless it is too old to count.
+    pub fn expectation(&self, url: &UrlKey, now: Timestamp) -> Option<Arc<ExpectationRecord>> {
+        self.0.shelf.expectations.get(url, now)
+    }
+
+    /// Notes what was stated; of two statements for one URL the one that counts more stays.
+    pub fn expect(&self, records: impl IntoIterator<Item = ExpectationRecord>) {
+        if self.0.shelf.expectations.put_all(records) {
+            self.0.writer.mark();
+        }
+    }
+
+    /// Forgets what was stated for a URL, if it is still this.
+    pub fn drop_expectation(&self, url: &UrlKey, stated: &Stated) {
+        if self.0.shelf.expectations.remove(url, stated) {
+            self.0.writer.mark();
+        }
     }
 
     /// All bans, also those that have ended and are remembered for their count.

@@ -43,8 +43,14 @@ where
 {
     /// Reads all rows.
     pub(super) fn load(database: &Database) -> Result<Self, DbError> {
+        Self::load_with(database, |_row| {})
+    }
+
+    /// Reads all rows; each is shown to `prepare` before it is kept.
+    pub(super) fn load_with(database: &Database, prepare: impl Fn(&mut R)) -> Result<Self, DbError> {
         let mut rows = Map::default();
-        Repository::<R>::new(database).each(|row| {
+        Repository::<R>::new(database).each(|mut row| {
+            prepare(&mut row);
             rows.insert(row.key(), Arc::new(row));
         })?;
         Ok(Self { rows: RwLock::new(rows), changed: Changed::default() })
@@ -91,10 +97,10 @@ where
     }
 
     /// Keeps the number of rows at or below `limit`: beyond it the rows of the lowest rank go, a sixteenth of
-    /// the limit at once so that a flood does not search all rows for each one of its own.
-    pub(super) fn bound<O: Ord>(&self, limit: usize, rank: impl Fn(&R) -> O) {
+    /// the limit at once so that a flood does not search all rows for each one of its own. True if any went.
+    pub(super) fn bound<O: Ord>(&self, limit: usize, rank: impl Fn(&R) -> O) -> bool {
         if self.len() <= limit {
-            return;
+            return false;
         }
         let mut rows = self.lock();
         let excess = rows.len().saturating_sub(limit - limit / 16);
@@ -105,6 +111,7 @@ where
         }
         drop(rows);
         self.changed.note_all(gone);
+        true
     }
 
     /// Drops the rows that are out of date.

@@ -1,12 +1,15 @@
 //! The two databases and the steps that lead old ones here. Released steps never change: a new column is a
 //! line in its record and a new step at the end of its list.
 
-use super::{BanRecord, BlobRecord, CutRecord, ResourceRecord, SettingRecord};
-use crate::orm::{Record as _, Schema};
+use super::{BanRecord, BlobRecord, CutRecord, ExpectationRecord, ResourceRecord, SettingRecord};
+use crate::orm::{Record as _, Schema, Step};
 
 /// `index.db`.
-pub(super) const INDEX: Schema =
-    Schema { application_id: 0x4c44_0001, tables: &[BlobRecord::TABLE, ResourceRecord::TABLE], steps: &[] };
+pub(super) const INDEX: Schema = Schema {
+    application_id: 0x4c44_0001,
+    tables: &[BlobRecord::TABLE, ResourceRecord::TABLE, ExpectationRecord::TABLE],
+    steps: &[Step(EXPECTATIONS)],
+};
 
 /// `state.db`.
 pub(super) const STATE: Schema = Schema {
@@ -14,3 +17,13 @@ pub(super) const STATE: Schema = Schema {
     tables: &[BanRecord::TABLE, CutRecord::TABLE, SettingRecord::TABLE],
     steps: &[],
 };
+
+/// 1 to 2: digests that were stated for URLs.
+const EXPECTATIONS: &str = r#"CREATE TABLE "expectations" (
+    "url_key" BLOB NOT NULL CHECK (length("url_key") = 32),
+    "digest" TEXT NOT NULL,
+    "size" INTEGER,
+    "stated_by" TEXT NOT NULL,
+    "stated_at" INTEGER NOT NULL,
+    PRIMARY KEY ("url_key")
+) STRICT, WITHOUT ROWID;"#;

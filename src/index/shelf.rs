@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use super::ban::BANS;
 use super::blob::Blobs;
 use super::cut::CUTS;
+use super::expectation::Expectations;
 use super::hot::{Hot, Seeded};
 use super::migrations::{INDEX, STATE};
 use super::resource::Resources;
@@ -21,6 +22,7 @@ use crate::policy::{ResourceKey, UrlKey};
 pub(super) struct IndexShelf {
     pub(super) blobs: Blobs,
     pub(super) resources: Resources,
+    pub(super) expectations: Expectations,
     path: PathBuf,
 }
 
@@ -37,6 +39,7 @@ pub(super) struct StateShelf {
 pub(super) struct IndexBatch {
     blobs: HashSet<Digest, Seeded>,
     resources: HashSet<ResourceKey, Seeded>,
+    expectations: HashSet<UrlKey, Seeded>,
 }
 
 /// The keys of changed rows of `state.db`.
@@ -49,7 +52,8 @@ pub(super) struct StateBatch {
 impl IndexShelf {
     pub(super) fn load(database: &Database) -> Result<Self, DbError> {
         let (blobs, resources) = (Blobs::load(database)?, Resources::load(database)?);
-        Ok(Self { blobs, resources, path: database.path().to_owned() })
+        let expectations = Expectations::load(database)?;
+        Ok(Self { blobs, resources, expectations, path: database.path().to_owned() })
     }
 }
 
@@ -94,23 +98,28 @@ impl Changes for IndexShelf {
 
     fn take(&self) -> Option<IndexBatch> {
         let (blobs, resources) = (self.blobs.rows.changed().take(), self.resources.changed().take());
-        (!blobs.is_empty() || !resources.is_empty()).then_some(IndexBatch { blobs, resources })
+        let expectations = self.expectations.rows.changed().take();
+        let changed = !blobs.is_empty() || !resources.is_empty() || !expectations.is_empty();
+        changed.then_some(IndexBatch { blobs, resources, expectations })
     }
 
     fn write(&self, batch: &IndexBatch, database: &Database) -> Result<(), DbError> {
         self.blobs.rows.write(&batch.blobs, database)?;
-        self.resources.write(&batch.resources, database)
+        self.resources.write(&batch.resources, database)?;
+        self.expectations.rows.write(&batch.expectations, database)
     }
 
     fn put_back(&self, batch: IndexBatch) {
         self.blobs.rows.changed().note_all(batch.blobs);
         self.resources.changed().note_all(batch.resources);
+        self.expectations.rows.changed().note_all(batch.expectations);
     }
 
     fn reopen(&self, cause: Option<&DbError>) -> Result<Database, DbError> {
         let database = open::anew(&self.path, &INDEX, cause)?;
         self.blobs.rows.all_changed();
         self.resources.all_changed();
+        self.expectations.rows.all_changed();
         Ok(database)
     }
 }

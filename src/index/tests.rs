@@ -178,6 +178,29 @@ fn cuts_are_remembered_until_their_time() {
 }
 
 #[test]
+fn expectations_stay() {
+    let folder = tempfile::tempdir().unwrap();
+    let (index, _) = open(folder.path());
+    let stated = |of: u64, text: &str| ExpectationRecord {
+        url_key: url(of),
+        digest: Stated::parse(text).unwrap(),
+        size: (of == 1).then_some(77),
+        stated_by: "http://h/SHA512SUMS".into(),
+        stated_at: NOON,
+    };
+    let (long, short) = (format!("sha512:{}", "0a".repeat(64)), format!("md5:{}", "0b".repeat(16)));
+    let (one, other) = (stated(1, &long), stated(2, &short));
+    index.expect([one.clone(), other.clone(), stated(3, &short)]);
+    index.drop_expectation(&url(3), &other.digest);
+    assert!(index.close());
+    let (index, _) = open(folder.path());
+    assert_eq!(index.expectation(&url(1), NOON).as_deref(), Some(&one));
+    assert_eq!(index.expectation(&url(2), NOON).as_deref(), Some(&other));
+    assert_eq!(index.expectation(&url(3), NOON), None);
+    assert_eq!(index.expectation(&url(1), NOON.plus(Duration::from_secs(40 * 86_400))), None);
+}
+
+#[test]
 fn bans_and_settings_stay() {
     let folder = tempfile::tempdir().unwrap();
     let (index, _) = open(folder.path());

@@ -2,10 +2,11 @@
 
 use std::borrow::Cow;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use super::{Cell, Field, FieldError, KeyParts, SqlType};
 use crate::clock::Timestamp;
-use crate::digest::Digest;
+use crate::digest::{Digest, Stated};
 
 impl Field for i64 {
     const TYPE: SqlType = SqlType::Integer;
@@ -104,6 +105,18 @@ impl Field for String {
     }
 }
 
+impl Field for Arc<str> {
+    const TYPE: SqlType = SqlType::Text;
+
+    fn encode(&self) -> Cell<'_> {
+        Cell::Text(Cow::Borrowed(self))
+    }
+
+    fn decode(cell: Cell<'_>) -> Result<Self, FieldError> {
+        cell.text("text").map(Self::from)
+    }
+}
+
 impl Field for Vec<u8> {
     const TYPE: SqlType = SqlType::Blob;
 
@@ -139,6 +152,19 @@ impl Field for Digest {
 
     fn decode(cell: Cell<'_>) -> Result<Self, FieldError> {
         cell.array("the 32 bytes of a digest").map(Self::from_bytes)
+    }
+}
+
+impl Field for Stated {
+    const TYPE: SqlType = SqlType::Text;
+
+    fn encode(&self) -> Cell<'_> {
+        Cell::Text(Cow::Owned(self.to_string()))
+    }
+
+    fn decode(cell: Cell<'_>) -> Result<Self, FieldError> {
+        let text = cell.text("a digest as algorithm:hex")?;
+        Self::parse(text).map_err(|_ignored| cell.instead_of("a digest as algorithm:hex"))
     }
 }
 
