@@ -1,7 +1,6 @@
 //! The tunnel: bytes of another protocol, untouched, both ways, each side closing its half on its own.
 
 use std::io;
-use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,6 +12,7 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
+use super::forward::Visit;
 use super::{Proxy, respond};
 use crate::fetch::{FetchError, Ledger};
 use crate::http::{Body, Scheme, Target, empty};
@@ -27,12 +27,11 @@ impl Proxy {
     pub(super) async fn connect(
         &self,
         mut request: Request<Incoming>,
-        client: IpAddr,
-        port: u16,
+        visit: &Visit,
     ) -> Result<Response<Body>, Problem> {
         let target = self.tunnel_target(&request)?;
-        self.check_loop(request.headers(), &target, port)?;
-        let reach = self.reach(client);
+        self.check_loop(request.headers(), &target, visit.port)?;
+        let reach = self.reach(visit.client);
         let server = self.0.origin.tunnel(target.host(), target.port(), &reach).await;
         let server = server.map_err(|error| respond::problem(&FetchError::Origin(error)))?;
         let (upgraded, ledger) = (hyper::upgrade::on(&mut request), self.0.engine.ledger().clone());

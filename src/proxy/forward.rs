@@ -22,6 +22,17 @@ const STATED: &str = "larder-digest";
 /// The field by which a client asks that no neighbour be asked (`no`); it never leaves this node either.
 const PEERS: &str = "larder-peers";
 
+/// Who sends requests over a connection, and where it came in.
+#[derive(Debug, Clone)]
+pub(super) struct Visit {
+    /// Who.
+    pub(super) client: IpAddr,
+    /// The port of ours that was connected; 0 inside this process.
+    pub(super) port: u16,
+    /// Makes the connection end with a reset.
+    pub(super) abort: Abort,
+}
+
 /// A request that found its door.
 struct Entered {
     target: Target,
@@ -32,32 +43,20 @@ struct Entered {
 
 impl Proxy {
     /// Answers one request; whatever goes wrong is an answer too.
-    pub(super) async fn answer(
-        &self,
-        request: Request<Incoming>,
-        client: IpAddr,
-        port: u16,
-        abort: Abort,
-    ) -> Response<Body> {
+    pub(super) async fn answer(&self, request: Request<Incoming>, visit: &Visit) -> Response<Body> {
         self.0.engine.ledger().request();
-        let answered = self.route(request, client, port, &abort).await;
+        let answered = self.route(request, visit).await;
         answered.unwrap_or_else(|problem| respond::refuse(problem, &self.via()))
     }
 
-    async fn route(
-        &self,
-        request: Request<Incoming>,
-        client: IpAddr,
-        port: u16,
-        abort: &Abort,
-    ) -> Result<Response<Body>, Problem> {
+    async fn route(&self, request: Request<Incoming>, visit: &Visit) -> Result<Response<Body>, Problem> {
         check_framing(&request)?;
-        self.check_client(client)?;
+        self.check_client(visit.client)?;
         if request.method() == Method::CONNECT {
-            return self.connect(request, client, port).await;
+            return self.connect(request, visit).await;
         }
         let entered = self.enter(&request)?;
-        self.check_loop(request.headers(), &entered.target, port)?;
+        self.check_loop(request.headers(), &entered.target, visit.port)?;
         let (parts, body) = request.into_parts();
         let mut headers = hop_by_hop_removed(&parts.headers);
         let ask_peers = headers.get(PEERS).is_none_or(|value| value != "no");
@@ -73,16 +72,16 @@ impl Proxy {
                 method: parts.method.clone(),
                 headers,
                 stated: entered.stated,
-                client,
-                reach: self.reach(client),
+                client: visit.client,
+                reach: self.reach(visit.client),
                 ask_peers,
             };
             self.0.engine.fetch(want).await
         } else {
-            self.forward(&entered.target, parts.method.clone(), headers, body, client).await
+            self.forward(&entered.target, parts.method.clone(), headers, body, visit.client).await
         };
         let reply = reply.map_err(|error| respond::problem(&error))?;
-        let mut response = respond::response(reply, &parts.method, &parts.headers, &self.via(), abort);
+        let mut response = respond::response(reply, &parts.method, &parts.headers, &self.via(), &visit.abort);
         if let Some(door) = &entered.door {
             direct::lead_back(&mut response, door, &entered.target);
         }

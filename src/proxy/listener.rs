@@ -17,6 +17,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
 use super::Proxy;
+use super::forward::Visit;
 use super::stream::{Abort, ClientStream};
 use crate::http::{Body, BodyError, boxed};
 use crate::net::listener::{Accepted, Acceptor, ConnectionLimit};
@@ -73,25 +74,27 @@ impl Proxy {
     async fn serve(self, stream: TcpStream, client: IpAddr, stop: Shutdown) {
         let abort = Abort::default();
         let port = stream.local_addr().map_or(0, |address| address.port());
-        self.converse(ClientStream::new(stream, abort.clone()), client, port, abort, stop).await;
+        let visit = Visit { client, port, abort: abort.clone() };
+        self.converse(ClientStream::new(stream, abort), visit, stop).await;
     }
 
     /// Serves one connection inside this process.
     pub async fn serve_local(self, stream: DuplexStream, client: IpAddr, stop: Shutdown) {
-        self.converse(stream, client, 0, Abort::default(), stop).await;
+        self.converse(stream, Visit { client, port: 0, abort: Abort::default() }, stop).await;
     }
 
-    async fn converse<S>(self, stream: S, client: IpAddr, port: u16, abort: Abort, stop: Shutdown)
+    async fn converse<S>(self, stream: S, visit: Visit, stop: Shutdown)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let io = TokioIo::new(stream);
-        let (proxy, busy) = (Arc::new(self), Busy::default());
+        let (here, busy) = (Arc::new((self, visit)), Busy::default());
         let at_work = busy.clone();
         let service = service_fn(move |request: Request<Incoming>| {
-            let (proxy, abort, guest) = (Arc::clone(&proxy), abort.clone(), at_work.enter());
+            let (here, guest) = (Arc::clone(&here), at_work.enter());
             async move {
-                let response = proxy.answer(request, client, port, abort).await;
+                let (proxy, visit) = here.as_ref();
+                let response = proxy.answer(request, visit).await;
                 Ok::<_, std::convert::Infallible>(response.map(|body| guest.until_end_of(body)))
             }
         });
