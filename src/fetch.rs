@@ -18,6 +18,7 @@ mod judge;
 mod lead;
 mod ledger;
 mod neighbours;
+mod offer;
 mod origin_side;
 mod outcome;
 mod piece;

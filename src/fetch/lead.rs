@@ -15,13 +15,14 @@ use super::flight::{Found, Permit};
 use super::give::{kind_of_bytes, plain_head};
 use super::ledger::From;
 use super::neighbours::{Neighbours, version_key};
+use super::offer::Offer;
 use super::origin_side::{self, Rest, content_length};
 use super::outcome::{CacheStatus, Given, Held, Reply};
 use super::resume::Note;
 use super::settings::Trust;
 use super::transfer::{Source, Transfer};
 use crate::clock::Timestamp;
-use crate::discovery::{Finding, Offer};
+use crate::discovery::Finding;
 use crate::http::{Body, StoredHead};
 use crate::index::ResourceRecord;
 use crate::origin::OriginError;
@@ -152,7 +153,7 @@ impl Lead {
             let (size, body) = match pulled {
                 Ok(pulled) => pulled,
                 Err(error) => {
-                    tracing::debug!(%error, peer.node = %offer.peer.node, "a holder gave nothing");
+                    tracing::debug!(%error, peer = %offer.lender(), "a holder gave nothing");
                     continue;
                 }
             };

@@ -1,10 +1,10 @@
 //! Introducing discovery to the peer client: who holds a thing, whose word counts, how its bytes are read.
 
 use std::collections::BTreeSet;
-use std::net::IpAddr;
 
+use super::offer::{Lender, Offer, Way};
 use crate::digest::Digest;
-use crate::discovery::{Discovery, Finding, Offer, Wanted};
+use crate::discovery::{self, Discovery, Finding, Peer, Wanted};
 use crate::http::{Body, StoredHead};
 use crate::peer::{Client, Holder, PullError, Standing, order};
 use crate::policy::{ResourceKey, UrlKey, Variance};
@@ -35,7 +35,7 @@ impl Neighbours {
     /// Those that hold a thing whole, in the order they came; waits as long as discovery says.
     pub(super) async fn holders(&self, digest: Digest) -> Vec<Offer> {
         let offers = self.discovery.find(Wanted::Blob(digest)).decided().await;
-        let holds = |offer: &Offer| is_usable(offer) && offer.holding.digest == Some(digest);
+        let holds = |offer: &discovery::Offer| is_usable(offer) && offer.holding.digest == Some(digest);
         ranked(offers.into_iter().filter(holds).collect())
     }
 
@@ -46,10 +46,10 @@ impl Neighbours {
         digest: Digest,
         from: u64,
     ) -> Result<(u64, Body), PullError> {
-        let holder = holder(offer);
-        let pulled = self.client.pull(&holder, offer.grant, &digest, offer.holding.size, from).await;
+        let Way::Site { peer, grant } = &offer.way;
+        let pulled = self.client.pull(&holder(peer), *grant, &digest, offer.holding.size, from).await;
         if let Err(PullError::Unreachable(_) | PullError::Timeout(_)) = &pulled {
-            self.discovery.failed(offer.peer.node);
+            self.discovery.failed(peer.node);
         }
         pulled.map(|pulled| (pulled.size, pulled.body))
     }
@@ -57,10 +57,11 @@ impl Neighbours {
     /// The stored head that belongs to an offer, if it has one.
     pub(super) async fn head(&self, offer: &Offer) -> Option<StoredHead> {
         let resource = offer.holding.resource?;
-        match self.client.head(&holder(offer), offer.grant, *resource.as_bytes()).await {
+        let Way::Site { peer, grant } = &offer.way;
+        match self.client.head(&holder(peer), *grant, *resource.as_bytes()).await {
             Ok(head) => Some(head.head),
             Err(error) => {
-                tracing::debug!(%error, peer.node = %offer.peer.node, "a neighbour gave no head");
+                tracing::debug!(%error, peer.node = %peer.node, "a neighbour gave no head");
                 None
             }
         }
@@ -68,28 +69,19 @@ impl Neighbours {
 
     /// A node's bytes were wrong: it is no source for a while, and is told, so that it verifies its copy.
     pub(super) fn quarantine(&self, offer: &Offer) {
-        self.discovery.quarantine(offer.peer.node);
+        let Lender::Node(node) = offer.lender();
+        self.discovery.quarantine(node);
         if let Some(digest) = offer.holding.digest {
-            self.discovery.doubt(offer.peer.node, digest);
+            self.discovery.doubt(node, digest);
         }
     }
 }
 
-fn holder(offer: &Offer) -> Holder {
-    Holder {
-        node: offer.peer.node,
-        address: offer.peer.address,
-        pins: offer.peer.pins.clone(),
-        https: offer.peer.https,
-    }
+fn holder(peer: &Peer) -> Holder {
+    Holder { node: peer.node, address: peer.address, pins: peer.pins.clone(), https: peer.https }
 }
 
-/// The address that `Cache-Status` names.
-pub(super) fn address(offer: &Offer) -> IpAddr {
-    offer.peer.address.ip().to_canonical()
-}
-
-fn is_usable(offer: &Offer) -> bool {
+fn is_usable(offer: &discovery::Offer) -> bool {
     offer.holding.complete && !offer.holding.busy
 }
 
@@ -112,11 +104,11 @@ pub(super) fn version_key(url: &UrlKey, variance: &Variance, head: &StoredHead) 
 /// A witness counts if it got the bytes from the origin itself as the same variant with the same strong entity
 /// tag, or, where there is no tag at all, with the same `Last-Modified` and size.
 pub(super) fn witnessed(
-    offers: &[Offer],
+    offers: &[discovery::Offer],
     version: &Version<'_>,
     enough: usize,
 ) -> Option<(Digest, Vec<Offer>)> {
-    let confirmed: Vec<&Offer> =
+    let confirmed: Vec<&discovery::Offer> =
         offers.iter().filter(|offer| is_usable(offer) && is_same_thing(offer, version)).collect();
     for offer in &confirmed {
         let digest = offer.holding.digest?;
@@ -130,7 +122,7 @@ pub(super) fn witnessed(
     None
 }
 
-fn is_same_thing(offer: &Offer, version: &Version<'_>) -> bool {
+fn is_same_thing(offer: &discovery::Offer, version: &Version<'_>) -> bool {
     let (holding, head) = (&offer.holding, version.head);
     let other_size = version.size.is_some() && holding.size.is_some() && version.size != holding.size;
     if holding.digest.is_none() || other_size || holding.resource != Some(version.key) {
@@ -148,8 +140,8 @@ fn is_same_thing(offer: &Offer, version: &Version<'_>) -> bool {
 }
 
 /// The best to read from first; equals by chance, so that not everybody asks the same one.
-fn ranked(offers: Vec<Offer>) -> Vec<Offer> {
-    let standing = |offer: &Offer| Standing {
+fn ranked(offers: Vec<discovery::Offer>) -> Vec<Offer> {
+    let standing = |offer: &discovery::Offer| Standing {
         complete: offer.holding.complete,
         busy: offer.holding.busy,
         excluded: false,
@@ -158,5 +150,5 @@ fn ranked(offers: Vec<Offer>) -> Vec<Offer> {
     let standings: Vec<Standing> = offers.iter().map(standing).collect();
     // without randomness the order of arrival decides
     let order = order(&standings, || getrandom::u64().unwrap_or(0));
-    order.into_iter().filter_map(|place| offers.get(place).cloned()).collect()
+    order.into_iter().filter_map(|place| offers.get(place).cloned().map(Offer::from)).collect()
 }

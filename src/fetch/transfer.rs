@@ -14,7 +14,8 @@ use super::engine::{Case, Engine};
 use super::flight::Permit;
 use super::judge::Judge;
 use super::ledger::From;
-use super::neighbours::{self, version_key};
+use super::neighbours::version_key;
+use super::offer::Offer;
 use super::origin_side::Upstream;
 use super::outcome::CacheStatus;
 use super::piece::Pieces;
@@ -23,7 +24,7 @@ use super::running::{Opening, Running};
 use super::want::drop_conditions;
 use crate::cache::Reservation;
 use crate::digest::hex;
-use crate::discovery::{Finding, Offer};
+use crate::discovery::Finding;
 use crate::http::Body;
 use crate::policy::{Answer, ResourceKey, Variance};
 use crate::shutdown::Guest;
@@ -102,7 +103,7 @@ impl Transfer {
         let hold = begin.judge.hold(begin.source.from, begin.total, release);
         let resumed = begin.ingest.length();
         let writer = Writer::new(begin.ingest, begin.total, hold);
-        let peer = begin.source.offer.as_ref().map(neighbours::address);
+        let peer = begin.source.offer.as_ref().map(Offer::address);
         let tally = Tally::new(engine.0.ledger.clone(), begin.source.from, resumed);
         let opening = Opening {
             url: begin.case.want.target.shown(),

@@ -36,7 +36,7 @@ impl Transfer {
             && !self.origin_after
             && let Some(neighbours) = self.engine.neighbours(&self.case)
         {
-            tracing::warn!(peer.node = %only.peer.node, "a neighbour sent wrong bytes: no source for a while");
+            tracing::warn!(peer = %only.lender(), "a neighbour sent wrong bytes: no source for a while");
             neighbours.quarantine(only);
         }
     }

@@ -5,9 +5,10 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::Transfer;
-use crate::discovery::Offer;
+use crate::discovery;
 use crate::fetch::ledger::From;
 use crate::fetch::neighbours::{self, Version};
+use crate::fetch::offer::Offer;
 use crate::http::BodyError;
 use crate::store::{Hold, StoreError, WriteError, WriteNote};
 
@@ -107,7 +108,7 @@ impl Transfer {
                     }
                 }
                 offer = late(&mut self.finding), if wait_for_peers => match offer {
-                    Some(offer) if self.is_better(&offer) => return Err(Stop::Better(offer)),
+                    Some(offer) if self.is_better(&offer) => return Err(Stop::Better(offer.into())),
                     Some(_) => {}
                     None => self.finding = None,
                 }
@@ -127,7 +128,7 @@ impl Transfer {
         }
         self.rate.received(length);
         if let Some(offer) = &self.offer
-            && !self.used.iter().any(|used| used.peer.node == offer.peer.node)
+            && !self.used.iter().any(|used| used.lender() == offer.lender())
         {
             self.used.push(offer.clone());
         }
@@ -233,7 +234,7 @@ impl Transfer {
             && self.total.is_some_and(|total| total.saturating_sub(self.writer.received()) > WORTH_MOVING)
     }
 
-    fn is_better(&self, offer: &Offer) -> bool {
+    fn is_better(&self, offer: &discovery::Offer) -> bool {
         let config = self.engine.0.config.load();
         let answer = self.running.answer();
         self.shareable
@@ -257,7 +258,7 @@ pub(super) async fn deserted(growing: &crate::store::Growing) {
     }
 }
 
-async fn late(finding: &mut Option<crate::discovery::Finding>) -> Option<Offer> {
+async fn late(finding: &mut Option<discovery::Finding>) -> Option<discovery::Offer> {
     match finding {
         Some(finding) => finding.next().await,
         None => std::future::pending().await,

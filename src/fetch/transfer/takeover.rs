@@ -10,9 +10,8 @@ use http::StatusCode;
 
 use super::{Source, Transfer};
 use crate::digest::Hasher;
-use crate::discovery::Offer;
 use crate::fetch::ledger::From;
-use crate::fetch::neighbours;
+use crate::fetch::offer::Offer;
 use crate::fetch::origin_side::{Rest, content_length};
 use crate::fetch::piece::Pieces;
 use crate::http::Body;
@@ -280,7 +279,7 @@ impl Transfer {
         if from == From::Peer && self.mark.is_none() {
             self.mark = self.writer.mark().await;
         }
-        let peer = offer.as_ref().map(neighbours::address);
+        let peer = offer.as_ref().map(Offer::address);
         self.running.moved_to(self.writer.received(), from, peer);
         self.rate.restart(from);
         self.running.expect(self.judge.digest);
