@@ -112,13 +112,19 @@ impl Folder {
             .and_then(|database| StateShelf::load(&database, now).map(|shelf| (database, shelf)));
         opened.map_err(|cause| match cause.kind() {
             Kind::Damaged => self.damaged(cause),
-            Kind::Busy | Kind::Full | Kind::Newer | Kind::Unreadable | Kind::Constraint | Kind::Other => {
-                refused(
-                    path,
-                    cause,
-                    "It holds what cannot be made again, such as the bans: do not delete it.",
-                )
-            }
+            Kind::Busy
+            | Kind::Full
+            | Kind::Newer
+            | Kind::Unreadable
+            | Kind::Constraint
+            | Kind::Missing
+            | Kind::Stale
+            | Kind::Slow
+            | Kind::Other => refused(
+                path,
+                cause,
+                "It holds what cannot be made again, such as the bans: do not delete it.",
+            ),
         })
     }
 
@@ -166,7 +172,9 @@ fn refused(path: &Path, source: DbError, last: &'static str) -> IndexError {
         }
         Kind::Full => IndexError::Open { path, source, hint: "Make space on its filesystem." },
         Kind::Unreadable => IndexError::Open { path, source, hint: "Give it to the user Larder runs as." },
-        Kind::Damaged | Kind::Constraint | Kind::Other => IndexError::Open { path, source, hint: last },
+        Kind::Damaged | Kind::Constraint | Kind::Missing | Kind::Stale | Kind::Slow | Kind::Other => {
+            IndexError::Open { path, source, hint: last }
+        }
     }
 }
 

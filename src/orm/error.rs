@@ -17,6 +17,12 @@ pub enum Kind {
     Unreadable,
     /// The record breaks a rule of its table.
     Constraint,
+    /// There is no such row.
+    Missing,
+    /// The row was changed by somebody else.
+    Stale,
+    /// It took longer than it may: ask for less.
+    Slow,
     /// Anything else, such as an error of the disk.
     Other,
 }
@@ -46,6 +52,37 @@ pub enum DbError {
         /// The newest version known here.
         known: i64,
     },
+    /// There is no row of that key.
+    #[error("there is no such row")]
+    Missing,
+    /// The row has another version than the one seen.
+    #[error("the row was changed by somebody else")]
+    Stale,
+    /// The rows come from somewhere else and cannot be changed here.
+    #[error("the rows of {0} cannot be changed here")]
+    ReadOnly(&'static str),
+    /// The record breaks a rule of its table; for engines that are not SQLite.
+    #[error("{0}")]
+    Constraint(String),
+    /// Too many wait for the writer.
+    #[error("too much waits to be written")]
+    Crowded,
+    /// What happened to somebody else's transaction that this was a part of.
+    #[error("{text}")]
+    Shared {
+        /// What could be done about it.
+        kind: Kind,
+        /// What it said.
+        text: String,
+    },
+    /// One operation of a batch failed, so none was done.
+    #[error("operation {position}: {source}")]
+    Batch {
+        /// Its place in the batch, from 0.
+        position: usize,
+        /// Why.
+        source: Box<Self>,
+    },
     /// The file system refused.
     #[error("{0}")]
     Io(#[from] std::io::Error),
@@ -58,8 +95,26 @@ impl DbError {
             Self::Sqlite(error) => error.sqlite_error_code().map_or(Kind::Other, of_code),
             Self::Field { .. } | Self::Schema(_) => Kind::Damaged,
             Self::Newer { .. } => Kind::Newer,
+            Self::Missing => Kind::Missing,
+            Self::Stale => Kind::Stale,
+            Self::ReadOnly(_) | Self::Constraint(_) => Kind::Constraint,
+            Self::Crowded => Kind::Busy,
+            Self::Shared { kind, .. } => *kind,
+            Self::Batch { source, .. } => source.kind(),
             Self::Io(error) => of_io(error.kind()),
         }
+    }
+
+    /// The same, as what happened to one operation of a batch.
+    #[must_use]
+    pub fn at(self, position: usize) -> Self {
+        Self::Batch { position, source: Box::new(self) }
+    }
+
+    /// The same for somebody else it happened to.
+    #[must_use]
+    pub fn shared(&self) -> Self {
+        Self::Shared { kind: self.kind(), text: self.to_string() }
     }
 }
 
@@ -72,6 +127,7 @@ fn of_code(code: rusqlite::ErrorCode) -> Kind {
         Code::DatabaseCorrupt | Code::NotADatabase => Kind::Damaged,
         Code::CannotOpen | Code::PermissionDenied => Kind::Unreadable,
         Code::ConstraintViolation | Code::TypeMismatch => Kind::Constraint,
+        Code::OperationInterrupted => Kind::Slow,
         _ => Kind::Other,
     }
 }

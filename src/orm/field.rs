@@ -7,9 +7,12 @@
 mod types;
 
 use std::borrow::Cow;
+use std::cmp::Ordering;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+
+use super::Shape;
 
 /// One value of a row, as engines understand it.
 #[derive(Debug, Clone, PartialEq)]
@@ -65,6 +68,8 @@ pub trait Field: Sized {
     const NULLABLE: bool = false;
     /// How many bytes a value has, where all have the same number.
     const BYTES: Option<usize> = None;
+    /// What a value is to the outside.
+    const SHAPE: Shape = Shape::of(Self::TYPE);
 
     /// As a cell.
     fn encode(&self) -> Cell<'_>;
@@ -81,6 +86,8 @@ pub trait Codec<T> {
     const NULLABLE: bool;
     /// How many bytes a value has, where all have the same number.
     const BYTES: Option<usize>;
+    /// What a value is to the outside.
+    const SHAPE: Shape;
 
     /// As a cell.
     fn encode(value: &T) -> Cell<'_>;
@@ -117,6 +124,48 @@ impl Cell<'_> {
         }
     }
 
+    /// The same value, without a copy.
+    pub fn borrowed(&self) -> Cell<'_> {
+        match self {
+            Self::Null => Cell::Null,
+            Self::Integer(number) => Cell::Integer(*number),
+            Self::Real(number) => Cell::Real(*number),
+            Self::Text(text) => Cell::Text(Cow::Borrowed(text)),
+            Self::Blob(bytes) => Cell::Blob(Cow::Borrowed(bytes)),
+        }
+    }
+
+    /// The order of the engines: nothing, then numbers, then text, then bytes, each byte by byte.
+    pub fn order(&self, other: &Cell<'_>) -> Ordering {
+        match (self, other) {
+            (Self::Integer(a), Cell::Integer(b)) => a.cmp(b),
+            (Self::Text(a), Cell::Text(b)) => a.as_bytes().cmp(b.as_bytes()),
+            (Self::Blob(a), Cell::Blob(b)) => a.cmp(b),
+            (Self::Real(a), Cell::Real(b)) => real_order(*a, *b),
+            (Self::Integer(a), Cell::Real(b)) => real_order(as_real(*a), *b),
+            (Self::Real(a), Cell::Integer(b)) => real_order(*a, as_real(*b)),
+            (a, b) => a.class().cmp(&b.class()),
+        }
+    }
+
+    /// How many bytes a text or bytes are.
+    pub fn length(&self) -> usize {
+        match self {
+            Self::Null | Self::Integer(_) | Self::Real(_) => 0,
+            Self::Text(text) => text.len(),
+            Self::Blob(bytes) => bytes.len(),
+        }
+    }
+
+    const fn class(&self) -> u8 {
+        match self {
+            Self::Null => 0,
+            Self::Integer(_) | Self::Real(_) => 1,
+            Self::Text(_) => 2,
+            Self::Blob(_) => 3,
+        }
+    }
+
     /// The error that says another thing than this cell was wanted.
     pub const fn instead_of(&self, wanted: &'static str) -> FieldError {
         let found = match self {
@@ -140,6 +189,23 @@ impl Cell<'_> {
     /// The text.
     pub fn text(&self, wanted: &'static str) -> Result<&str, FieldError> {
         if let Self::Text(text) = self { Ok(text) } else { Err(self.instead_of(wanted)) }
+    }
+}
+
+/// Near enough for a comparison with another floating point number.
+#[expect(clippy::cast_precision_loss, reason = "a comparison with a rounded number is rounded")]
+const fn as_real(number: i64) -> f64 {
+    number as f64
+}
+
+/// The two zeros are the same.
+fn real_order(a: f64, b: f64) -> Ordering {
+    a.partial_cmp(&b).unwrap_or_else(|| a.total_cmp(&b))
+}
+
+impl CellSource for [Cell<'_>] {
+    fn cell(&self, position: usize) -> Cell<'_> {
+        self.get(position).map_or(Cell::Null, Cell::borrowed)
     }
 }
 
@@ -170,6 +236,7 @@ impl<T: Field> Codec<T> for Plain {
     const TYPE: SqlType = T::TYPE;
     const NULLABLE: bool = T::NULLABLE;
     const BYTES: Option<usize> = T::BYTES;
+    const SHAPE: Shape = T::SHAPE;
 
     fn encode(value: &T) -> Cell<'_> {
         value.encode()
@@ -184,6 +251,7 @@ impl<T: Serialize + DeserializeOwned> Codec<T> for Json {
     const TYPE: SqlType = SqlType::Text;
     const NULLABLE: bool = false;
     const BYTES: Option<usize> = None;
+    const SHAPE: Shape = Shape::Json;
 
     /// A value that serde refuses becomes [`Cell::Null`], which the column then refuses.
     fn encode(value: &T) -> Cell<'_> {

@@ -5,7 +5,7 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use super::{Cell, Field};
+use super::{Cell, Condition, Field, Operator, Pattern, Place, Select, Sort};
 
 /// A column of a record `R` holding a `T`.
 pub struct Column<R, T> {
@@ -17,42 +17,22 @@ pub struct Column<R, T> {
 /// A condition on the rows of `R`.
 #[derive(Debug, Clone)]
 pub struct Filter<R> {
-    node: Node,
+    condition: Condition,
     record: PhantomData<fn() -> R>,
 }
 
 /// By which column rows are ordered.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Order<R> {
-    column: &'static str,
-    descending: bool,
+    sort: Sort,
     record: PhantomData<fn() -> R>,
 }
 
 /// Which rows of `R`, in which order, and how many of them.
 #[derive(Debug, Clone)]
 pub struct Query<R> {
-    filter: Filter<R>,
-    order: Vec<Order<R>>,
-    limit: Option<u64>,
-    offset: u64,
-}
-
-#[derive(Debug, Clone)]
-enum Node {
-    Compare { column: &'static str, operator: &'static str, value: Cell<'static> },
-    AnyOf { column: &'static str, values: Vec<Cell<'static>> },
-    IsNull { column: &'static str },
-    Not(Box<Self>),
-    All(Vec<Self>),
-    Any(Vec<Self>),
-}
-
-/// SQL in the making: its text and the values to bind, in order.
-#[derive(Debug, Default)]
-pub(super) struct Rendered {
-    pub(super) sql: String,
-    pub(super) values: Vec<Cell<'static>>,
+    select: Select,
+    record: PhantomData<fn() -> R>,
 }
 
 // === impl Column ===
@@ -70,32 +50,32 @@ impl<R, T> Column<R, T> {
 
     /// The value, or none where none is asked for.
     pub fn is(&self, value: &T) -> Filter<R> {
-        self.compare("IS", value)
+        self.compare(Operator::Equal, value)
     }
 
     /// Anything but the value.
     pub fn is_not(&self, value: &T) -> Filter<R> {
-        self.compare("IS NOT", value)
+        self.compare(Operator::Other, value)
     }
 
     /// Less than the value.
     pub fn below(&self, value: &T) -> Filter<R> {
-        self.compare("<", value)
+        self.compare(Operator::Below, value)
     }
 
     /// The value or less.
     pub fn at_most(&self, value: &T) -> Filter<R> {
-        self.compare("<=", value)
+        self.compare(Operator::AtMost, value)
     }
 
     /// More than the value.
     pub fn above(&self, value: &T) -> Filter<R> {
-        self.compare(">", value)
+        self.compare(Operator::Above, value)
     }
 
     /// The value or more.
     pub fn at_least(&self, value: &T) -> Filter<R> {
-        self.compare(">=", value)
+        self.compare(Operator::AtLeast, value)
     }
 
     /// One of the values.
@@ -104,36 +84,35 @@ impl<R, T> Column<R, T> {
         T: 'v,
     {
         let values = values.into_iter().map(self.encode).collect();
-        Filter::of(Node::AnyOf { column: self.name, values })
+        Filter::of(Condition::AnyOf(Place::column(self.name), values))
     }
 
     /// Smallest first.
     pub const fn ascending(&self) -> Order<R> {
-        Order { column: self.name, descending: false, record: PhantomData }
+        Order { sort: Sort { place: Place::column(self.name), descending: false }, record: PhantomData }
     }
 
     /// Largest first.
     pub const fn descending(&self) -> Order<R> {
-        Order { column: self.name, descending: true, record: PhantomData }
+        Order { sort: Sort { place: Place::column(self.name), descending: true }, record: PhantomData }
     }
 
-    fn compare(&self, operator: &'static str, value: &T) -> Filter<R> {
-        Filter::of(Node::Compare { column: self.name, operator, value: (self.encode)(value) })
+    fn compare(&self, operator: Operator, value: &T) -> Filter<R> {
+        Filter::of(Condition::Compare(Place::column(self.name), operator, (self.encode)(value)))
     }
 }
 
 impl<R> Column<R, String> {
-    /// Text like the pattern, where `%` stands for any characters and `_` for one; letter case of ASCII is ignored.
+    /// Text like the pattern, as [`Pattern`] has it; letter case of ASCII is ignored.
     pub fn like(&self, pattern: &str) -> Filter<R> {
-        let value = Cell::Text(pattern.to_owned().into());
-        Filter::of(Node::Compare { column: self.name, operator: "LIKE", value })
+        Filter::of(Condition::Like(Place::column(self.name), Pattern::new(pattern, true)))
     }
 }
 
 impl<R, T: Field> Column<R, Option<T>> {
     /// No value.
     pub fn is_none(&self) -> Filter<R> {
-        Filter::of(Node::IsNull { column: self.name })
+        Filter::of(Condition::IsNull(Place::column(self.name)))
     }
 }
 
@@ -156,71 +135,35 @@ impl<R, T> fmt::Debug for Column<R, T> {
 impl<R> Filter<R> {
     /// Every row.
     pub const fn everything() -> Self {
-        Self::of(Node::All(Vec::new()))
+        Self::of(Condition::everything())
     }
 
     /// Both conditions.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
-        Self::of(Node::All(vec![self.node, other.node]))
+        Self::of(Condition::All(vec![self.condition, other.condition]))
     }
 
     /// Either condition.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
-        Self::of(Node::Any(vec![self.node, other.node]))
+        Self::of(Condition::Any(vec![self.condition, other.condition]))
     }
 
     /// All rows but these.
     #[must_use]
     #[expect(clippy::should_implement_trait, reason = "reads with `and` and `or`; an operator would not")]
     pub fn not(self) -> Self {
-        Self::of(Node::Not(Box::new(self.node)))
+        Self::of(Condition::Not(Box::new(self.condition)))
     }
 
-    pub(super) fn render(&self, to: &mut Rendered) {
-        self.node.render(to);
+    /// The same for a row of any table.
+    pub const fn condition(&self) -> &Condition {
+        &self.condition
     }
 
-    const fn of(node: Node) -> Self {
-        Self { node, record: PhantomData }
-    }
-}
-
-impl Node {
-    fn render(&self, to: &mut Rendered) {
-        match self {
-            Self::Compare { column, operator, value } => {
-                to.sql.push_str(&format!("\"{column}\" {operator} ?"));
-                to.values.push(value.clone());
-            }
-            Self::AnyOf { column, values } => {
-                let marks = vec!["?"; values.len()].join(", ");
-                to.sql.push_str(&format!("\"{column}\" IN ({marks})"));
-                to.values.extend(values.iter().cloned());
-            }
-            Self::IsNull { column } => to.sql.push_str(&format!("\"{column}\" IS NULL")),
-            Self::Not(node) => {
-                // a comparison with nothing is neither true nor false: its opposite is to be true
-                to.sql.push_str("NOT coalesce((");
-                node.render(to);
-                to.sql.push_str("), 0)");
-            }
-            Self::All(nodes) => join(nodes, " AND ", "1", to),
-            Self::Any(nodes) => join(nodes, " OR ", "0", to),
-        }
-    }
-}
-
-fn join(nodes: &[Node], between: &str, empty: &str, to: &mut Rendered) {
-    if nodes.is_empty() {
-        to.sql.push_str(empty);
-    }
-    for (position, node) in nodes.iter().enumerate() {
-        to.sql.push_str(if position == 0 { "" } else { between });
-        to.sql.push('(');
-        node.render(to);
-        to.sql.push(')');
+    const fn of(condition: Condition) -> Self {
+        Self { condition, record: PhantomData }
     }
 }
 
@@ -229,50 +172,39 @@ fn join(nodes: &[Node], between: &str, empty: &str, to: &mut Rendered) {
 impl<R> Query<R> {
     /// Every row, in no order.
     pub const fn everything() -> Self {
-        Self { filter: Filter::everything(), order: Vec::new(), limit: None, offset: 0 }
+        Self { select: Select::everything(), record: PhantomData }
     }
 
     /// Only rows that meet the condition too.
     #[must_use]
     pub fn filter(mut self, filter: Filter<R>) -> Self {
-        self.filter = self.filter.and(filter);
+        self.select.condition = Condition::All(vec![self.select.condition, filter.condition]);
         self
     }
 
     /// Ordered by this, after the orders given before.
     #[must_use]
     pub fn order(mut self, order: Order<R>) -> Self {
-        self.order.push(order);
+        self.select.order.push(order.sort);
         self
     }
 
     /// At most so many.
     #[must_use]
     pub const fn limit(mut self, limit: u64) -> Self {
-        self.limit = Some(limit);
+        self.select.limit = Some(limit);
         self
     }
 
     /// Without the first so many.
     #[must_use]
     pub const fn offset(mut self, offset: u64) -> Self {
-        self.offset = offset;
+        self.select.offset = offset;
         self
     }
 
-    pub(super) fn render(&self, to: &mut Rendered) {
-        to.sql.push_str(" WHERE ");
-        self.filter.render(to);
-        for (position, order) in self.order.iter().enumerate() {
-            let start = if position == 0 { " ORDER BY " } else { ", " };
-            let direction = if order.descending { "DESC" } else { "ASC" };
-            to.sql.push_str(&format!("{start}\"{}\" {direction}", order.column));
-        }
-        if self.limit.is_some() || self.offset > 0 {
-            to.sql.push_str(" LIMIT ? OFFSET ?");
-            let whole = |number: u64| Cell::Integer(i64::try_from(number).unwrap_or(i64::MAX));
-            to.values.push(self.limit.map_or(Cell::Integer(-1), whole));
-            to.values.push(whole(self.offset));
-        }
+    /// The same for the rows of any table.
+    pub const fn select(&self) -> &Select {
+        &self.select
     }
 }

@@ -10,6 +10,9 @@ pub trait Record: Sized + Send + Sync + 'static {
     /// The table this record lives in.
     const TABLE: TableSpec;
 
+    /// The table, for engines.
+    fn table() -> &'static TableSpec;
+
     /// The value of the primary key.
     fn key(&self) -> Self::Key;
 
@@ -42,13 +45,15 @@ pub trait Record: Sized + Send + Sync + 'static {
 /// ```
 ///
 /// The parts of `key` are the primary key. After a column's type, in brackets: `json` (kept as a JSON text),
-/// `index`, `unique`, `default = "…"`, `check = "…"`, `references = "table(column)"`; after the table's name:
-/// `without_rowid` (for small rows that are found by their key). The line of docs before a column is its
-/// description everywhere.
+/// `index`, `unique`, `default = "…"`, `check = "…"`, `references = "table(column)"` (the engine holds it to
+/// that), `relates = "table(column)"` (the row named need not be there), `version` (counts the row's changes),
+/// `member_index = "…"` (of a JSON object); after the table's name: `without_rowid` (for small rows that are
+/// found by their key). The lines of docs before a column are its description everywhere.
 #[macro_export]
 macro_rules! record {
     (
-        $(#[$meta:meta])*
+        $(#[doc = $table_doc:literal])+
+        #[derive($($derive:path),+ $(,)?)]
         $vis:vis struct $name:ident in $table:literal $([ $($table_opt:ident),* ])?, columns $columns:ident {
             key {
                 $( $(#[doc = $key_doc:literal])+ $key:ident : $key_ty:ty
@@ -58,7 +63,8 @@ macro_rules! record {
                 $([ $($opt:ident $(= $val:literal)?),* ])? ),* $(,)?
         }
     ) => {
-        $(#[$meta])*
+        $(#[doc = $table_doc])+
+        #[derive($($derive),+)]
         $vis struct $name {
             $( $(#[doc = $key_doc])+ pub $key: $key_ty, )+
             $( $(#[doc = $doc])+ pub $field: $ty, )*
@@ -93,7 +99,11 @@ macro_rules! record {
                 $( $crate::orm::ColumnSpec::new::<$ty, $crate::record!(@codec $($($opt)*)?)>(
                     stringify!($field), concat!($($doc, "\n"),+),
                 )$($(.$opt($($val)?))*)?, )*
-            ])$($(.$table_opt())*)?;
+            ]).doc(concat!($($table_doc, "\n"),+))$($(.$table_opt())*)?;
+
+            fn table() -> &'static $crate::orm::TableSpec {
+                const { &Self::TABLE }
+            }
 
             fn key(&self) -> Self::Key {
                 $crate::record!(@tuple_of self, $($key),+)

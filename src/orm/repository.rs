@@ -1,171 +1,163 @@
-//! The rows of one record in one database: get, add, upsert, delete, find, count.
-//!
-//! The texts of the statements are made once per repository and the prepared statements are kept by the
-//! connection, so making a repository for each batch costs little.
+//! The rows of one record in an engine: get, add, update, upsert, delete, find, count, page by page.
 
 use std::marker::PhantomData;
+use std::ops::ControlFlow;
 
-use rusqlite::types::{ToSqlOutput, ValueRef};
-use rusqlite::{Row, ToSql, params_from_iter};
+use super::{
+    Action, Cell, CellSource, Column, Database, DbError, Engine, Filter, KeyParts as _, Operation, Outcome,
+    Query, Record, Select,
+};
 
-use super::query::Rendered;
-use super::{Cell, CellSource, Database, DbError, Filter, KeyParts, Query, Record};
-
-/// The rows of `R` in one database.
+/// The rows of `R` in one engine.
 #[derive(Debug)]
-pub struct Repository<'d, R> {
-    database: &'d Database,
-    sql: Statements,
+pub struct Repository<'e, R, E: ?Sized = Database> {
+    engine: &'e E,
     record: PhantomData<fn() -> R>,
 }
 
-#[derive(Debug)]
-struct Statements {
-    select: String,
-    get: String,
-    add: String,
-    upsert: String,
-    delete: String,
+/// A part of a long list.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Page<R> {
+    /// The rows.
+    pub rows: Vec<R>,
+    /// Where the next part begins; none if this was the last.
+    pub next: Option<Vec<Cell<'static>>>,
 }
 
-impl<'d, R: Record> Repository<'d, R> {
-    /// The rows in this database.
-    pub fn new(database: &'d Database) -> Self {
-        Self { database, sql: Statements::of::<R>(), record: PhantomData }
+impl<'e, R: Record, E: Engine + ?Sized> Repository<'e, R, E> {
+    /// The rows in this engine.
+    pub const fn new(engine: &'e E) -> Self {
+        Self { engine, record: PhantomData }
     }
 
     /// The row of this key.
     pub fn get(&self, key: &R::Key) -> Result<Option<R>, DbError> {
         let mut found = None;
-        self.read(&self.sql.get, &key.parts(), |record| found = Some(record))?;
-        Ok(found)
+        self.engine.get(R::table(), &key.parts(), &mut |row| found = Some(decoded(row)))?;
+        found.transpose()
+    }
+
+    /// The row that has this value in a column that is unique.
+    pub fn get_by<T>(&self, column: Column<R, T>, value: &T) -> Result<Option<R>, DbError> {
+        let found = self.find(&Query::everything().filter(column.is(value)).limit(1))?;
+        Ok(found.into_iter().next())
     }
 
     /// Adds a row; an error of kind [`Constraint`](super::Kind::Constraint) if its key is taken.
     pub fn add(&self, record: &R) -> Result<(), DbError> {
-        self.execute(&self.sql.add, &record.encode()).map(|_one| ())
+        self.run(Action::Add(record.encode())).map(drop)
     }
 
     /// Adds a row, or replaces the one of its key.
     pub fn upsert(&self, record: &R) -> Result<(), DbError> {
-        self.execute(&self.sql.upsert, &record.encode()).map(|_one| ())
+        self.run(Action::Upsert(record.encode())).map(drop)
+    }
+
+    /// Replaces the row of this key; with `seen` only if it has that version still.
+    pub fn update(&self, record: &R, seen: Option<u64>) -> Result<Outcome, DbError> {
+        let key = record.key();
+        let cells = record.encode().into_iter().enumerate();
+        let is_key = |at: usize| R::TABLE.columns.get(at).is_none_or(|column| column.is_key);
+        let changes = cells.filter(|(at, _)| !is_key(*at)).collect();
+        let operation =
+            Operation { table: R::table(), action: Action::Update { key: key.parts(), changes, seen } };
+        self.engine.run(&operation)
     }
 
     /// Deletes the row of this key; true if there was one.
     pub fn delete(&self, key: &R::Key) -> Result<bool, DbError> {
-        self.execute(&self.sql.delete, &key.parts()).map(|rows| rows > 0)
+        let outcome = self.run(Action::Delete { key: key.parts(), seen: None })?;
+        Ok(matches!(outcome, Outcome::Done(_)))
     }
 
     /// Deletes the rows that meet the condition; how many.
-    pub fn delete_where(&self, filter: &Filter<R>) -> Result<usize, DbError> {
-        let mut rendered =
-            Rendered { sql: format!("DELETE FROM \"{}\" WHERE ", R::TABLE.name), values: Vec::new() };
-        filter.render(&mut rendered);
-        self.execute(&rendered.sql, &rendered.values)
+    pub fn delete_where(&self, filter: &Filter<R>) -> Result<u64, DbError> {
+        self.engine.delete_where(R::table(), filter.condition())
     }
 
     /// All rows, each handed to `take`, in no order.
-    pub fn each(&self, take: impl FnMut(R)) -> Result<(), DbError> {
-        self.read(&self.sql.select, &[], take)
+    pub fn each(&self, mut take: impl FnMut(R)) -> Result<(), DbError> {
+        self.stream(&Query::everything(), |row| {
+            take(row);
+            ControlFlow::Continue(())
+        })
+    }
+
+    /// The rows a query asks for, each handed to `take` until it has enough.
+    pub fn stream(&self, query: &Query<R>, take: impl FnMut(R) -> ControlFlow<()>) -> Result<(), DbError> {
+        self.select(query.select(), take)
     }
 
     /// All rows, in no order.
     pub fn all(&self) -> Result<Vec<R>, DbError> {
-        let mut all = Vec::new();
-        self.each(|record| all.push(record))?;
-        Ok(all)
+        self.find(&Query::everything())
     }
 
     /// The rows a query asks for.
     pub fn find(&self, query: &Query<R>) -> Result<Vec<R>, DbError> {
-        let mut rendered = Rendered { sql: self.sql.select.clone(), values: Vec::new() };
-        query.render(&mut rendered);
         let mut found = Vec::new();
-        self.read(&rendered.sql, &rendered.values, |record| found.push(record))?;
+        self.stream(query, |row| {
+            found.push(row);
+            ControlFlow::Continue(())
+        })?;
         Ok(found)
+    }
+
+    /// At most `size` of the rows a query asks for, after those of the page before.
+    pub fn page(
+        &self,
+        query: &Query<R>,
+        size: usize,
+        after: Option<&[Cell<'static>]>,
+    ) -> Result<Page<R>, DbError> {
+        let mut select = query.select().clone();
+        select.complete_order(R::table());
+        if let Some(mark) = after {
+            select.after(mark);
+        }
+        select.limit = Some(u64::try_from(size).unwrap_or(u64::MAX).saturating_add(1));
+        let mut page = Page { rows: Vec::new(), next: None };
+        let mut more = false;
+        self.select(&select, |row| {
+            more = page.rows.len() == size;
+            if more {
+                return ControlFlow::Break(());
+            }
+            page.rows.push(row);
+            ControlFlow::Continue(())
+        })?;
+        let last = page.rows.last().filter(|_| more);
+        page.next = last.map(|row| select.mark(R::table(), row.encode().as_slice()));
+        Ok(page)
     }
 
     /// How many rows meet the condition.
     pub fn count(&self, filter: &Filter<R>) -> Result<u64, DbError> {
-        let start = format!("SELECT count(*) FROM \"{}\" WHERE ", R::TABLE.name);
-        let mut rendered = Rendered { sql: start, values: Vec::new() };
-        filter.render(&mut rendered);
-        let mut statement = self.database.connection().prepare_cached(&rendered.sql)?;
-        let count: i64 = statement.query_row(params_from_iter(&rendered.values), |row| row.get(0))?;
-        Ok(u64::try_from(count).unwrap_or(0))
+        self.engine.count(R::table(), filter.condition())
     }
 
     /// Whether there is a row of this key.
     pub fn exists(&self, key: &R::Key) -> Result<bool, DbError> {
-        let mut statement = self.database.connection().prepare_cached(&self.sql.get)?;
-        Ok(statement.exists(params_from_iter(&key.parts()))?)
+        self.engine.get(R::table(), &key.parts(), &mut |_row| {})
     }
 
-    fn execute(&self, sql: &str, values: &[Cell<'_>]) -> Result<usize, DbError> {
-        let mut statement = self.database.connection().prepare_cached(sql)?;
-        Ok(statement.execute(params_from_iter(values))?)
+    fn run(&self, action: Action<'_>) -> Result<Outcome, DbError> {
+        self.engine.run(&Operation { table: R::table(), action })
     }
 
-    fn read(&self, sql: &str, values: &[Cell<'_>], mut take: impl FnMut(R)) -> Result<(), DbError> {
-        let mut statement = self.database.connection().prepare_cached(sql)?;
-        let mut rows = statement.query(params_from_iter(values))?;
-        while let Some(row) = rows.next()? {
-            take(R::decode(row).map_err(|source| DbError::Field { table: R::TABLE.name, source })?);
-        }
-        Ok(())
-    }
-}
-
-impl Statements {
-    fn of<R: Record>() -> Self {
-        let table = R::TABLE.name;
-        let names: Vec<String> =
-            R::TABLE.columns.iter().map(|column| format!("\"{}\"", column.name)).collect();
-        let keys: Vec<String> = R::TABLE.key_columns().map(|column| format!("\"{}\"", column.name)).collect();
-        let by_key: Vec<String> = keys.iter().map(|key| format!("{key} = ?")).collect();
-        let by_key = by_key.join(" AND ");
-        let others = R::TABLE.columns.iter().filter(|column| !column.is_key);
-        let replaced: Vec<String> = others.map(|c| format!("\"{0}\" = excluded.\"{0}\"", c.name)).collect();
-        let conflict = match replaced.as_slice() {
-            [] => "DO NOTHING".to_owned(),
-            replaced => format!("DO UPDATE SET {}", replaced.join(", ")),
-        };
-        let (all, marks) = (names.join(", "), vec!["?"; names.len()].join(", "));
-        let select = format!("SELECT {all} FROM \"{table}\"");
-        let add = format!("INSERT INTO \"{table}\" ({all}) VALUES ({marks})");
-        Self {
-            get: format!("{select} WHERE {by_key}"),
-            upsert: format!("{add} ON CONFLICT ({}) {conflict}", keys.join(", ")),
-            delete: format!("DELETE FROM \"{table}\" WHERE {by_key}"),
-            select,
-            add,
-        }
-    }
-}
-
-impl ToSql for Cell<'_> {
-    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
-        Ok(ToSqlOutput::Borrowed(match self {
-            Self::Null => ValueRef::Null,
-            Self::Integer(number) => ValueRef::Integer(*number),
-            Self::Real(number) => ValueRef::Real(*number),
-            Self::Text(text) => ValueRef::Text(text.as_bytes()),
-            Self::Blob(bytes) => ValueRef::Blob(bytes),
-        }))
-    }
-}
-
-impl CellSource for Row<'_> {
-    fn cell(&self, position: usize) -> Cell<'_> {
-        match self.get_ref(position) {
-            Ok(ValueRef::Integer(number)) => Cell::Integer(number),
-            Ok(ValueRef::Real(number)) => Cell::Real(number),
-            // text that is not UTF-8 is damage: as bytes it fails where text is wanted
-            Ok(ValueRef::Text(text)) => {
-                std::str::from_utf8(text).map_or_else(|_| Cell::Blob(text.into()), |t| Cell::Text(t.into()))
+    fn select(&self, select: &Select, mut take: impl FnMut(R) -> ControlFlow<()>) -> Result<(), DbError> {
+        let mut wrong = None;
+        self.engine.read(R::table(), select, &mut |row| match decoded(row) {
+            Ok(record) => take(record),
+            Err(error) => {
+                wrong = Some(error);
+                ControlFlow::Break(())
             }
-            Ok(ValueRef::Blob(bytes)) => Cell::Blob(bytes.into()),
-            Ok(ValueRef::Null) | Err(_) => Cell::Null,
-        }
+        })?;
+        wrong.map_or(Ok(()), Err)
     }
+}
+
+fn decoded<R: Record>(row: &dyn CellSource) -> Result<R, DbError> {
+    R::decode(row).map_err(|source| DbError::Field { table: R::TABLE.name, source })
 }

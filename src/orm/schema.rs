@@ -6,7 +6,7 @@
 
 use rusqlite::Connection;
 
-use super::{Codec, DbError, SqlType};
+use super::{Codec, DbError, Shape, SqlType};
 
 /// A column as its record defines it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,6 +17,8 @@ pub struct ColumnSpec {
     pub doc: &'static str,
     /// Its type.
     pub sql_type: SqlType,
+    /// What its values are to the outside.
+    pub shape: Shape,
     /// Whether it may hold no value.
     pub nullable: bool,
     /// How many bytes a value has, where all have the same number.
@@ -33,8 +35,14 @@ pub struct ColumnSpec {
     pub default: Option<&'static str>,
     /// A condition that every row meets, as SQL.
     pub check: Option<&'static str>,
-    /// The `table(column)` it points to.
+    /// The `table(column)` it points to, held to it by the engine.
     pub references: Option<&'static str>,
+    /// The `table(column)` it names, whether or not there is such a row.
+    pub relates: Option<&'static str>,
+    /// Counts the changes of its row, for who changes only what he has seen.
+    pub is_version: bool,
+    /// The member of a JSON object that has an index of its own.
+    pub member_index: Option<&'static str>,
 }
 
 /// A table as its record defines it.
@@ -42,6 +50,8 @@ pub struct ColumnSpec {
 pub struct TableSpec {
     /// Its name.
     pub name: &'static str,
+    /// What a row is.
+    pub doc: &'static str,
     /// Its columns, those of the key first.
     pub columns: &'static [ColumnSpec],
     /// Rows lie in the order of their key, without numbers of their own.
@@ -72,6 +82,7 @@ impl ColumnSpec {
             name,
             doc: doc.trim_ascii(),
             sql_type: C::TYPE,
+            shape: C::SHAPE,
             nullable: C::NULLABLE,
             bytes: C::BYTES,
             is_key: false,
@@ -81,6 +92,9 @@ impl ColumnSpec {
             default: None,
             check: None,
             references: None,
+            relates: None,
+            is_version: false,
+            member_index: None,
         }
     }
 
@@ -133,6 +147,33 @@ impl ColumnSpec {
         self
     }
 
+    /// Names a `table(column)`; the row need not be there.
+    #[must_use]
+    pub const fn relates(mut self, target: &'static str) -> Self {
+        self.relates = Some(target);
+        self
+    }
+
+    /// Counts the changes of its row.
+    #[must_use]
+    pub const fn version(mut self) -> Self {
+        self.is_version = true;
+        self
+    }
+
+    /// A member of its JSON objects is found by an index.
+    #[must_use]
+    pub const fn member_index(mut self, member: &'static str) -> Self {
+        self.member_index = Some(member);
+        self
+    }
+
+    /// The table and the column it points to, enforced or not.
+    pub fn target(&self) -> Option<(&'static str, &'static str)> {
+        let (table, column) = self.references.or(self.relates)?.split_once('(')?;
+        Some((table, column.strip_suffix(')')?))
+    }
+
     fn sql(&self) -> String {
         let mut sql = format!("\"{}\" {}", self.name, self.sql_type.name());
         if !self.nullable {
@@ -165,7 +206,14 @@ impl ColumnSpec {
 impl TableSpec {
     /// A table with these columns.
     pub const fn new(name: &'static str, columns: &'static [ColumnSpec]) -> Self {
-        Self { name, columns, is_without_rowid: false }
+        Self { name, doc: "", columns, is_without_rowid: false }
+    }
+
+    /// What a row is.
+    #[must_use]
+    pub const fn doc(mut self, doc: &'static str) -> Self {
+        self.doc = doc.trim_ascii();
+        self
     }
 
     /// Rows lie in the order of their key.
@@ -185,6 +233,16 @@ impl TableSpec {
         self.columns.iter().find(|column| column.name == name)
     }
 
+    /// Where the column of this name stands.
+    pub fn position(&self, name: &str) -> Option<usize> {
+        self.columns.iter().position(|column| column.name == name)
+    }
+
+    /// The column that counts the changes of a row.
+    pub fn version_column(&self) -> Option<&'static ColumnSpec> {
+        self.columns.iter().find(|column| column.is_version)
+    }
+
     /// The statements that make the table and its indexes.
     pub fn create(&self) -> String {
         let columns: Vec<String> =
@@ -200,6 +258,14 @@ impl TableSpec {
         for column in self.columns.iter().filter(|column| column.is_indexed) {
             let (table, column) = (self.name, column.name);
             sql.push_str(&format!("CREATE INDEX \"{table}_{column}\" ON \"{table}\" (\"{column}\");\n"));
+        }
+        for column in self.columns {
+            if let Some(member) = column.member_index {
+                let (table, column) = (self.name, column.name);
+                sql.push_str(&format!(
+                    "CREATE INDEX \"{table}_{column}_{member}\" ON \"{table}\" (\"{column}\" ->> '$.\"{member}\"');\n"
+                ));
+            }
         }
         sql
     }

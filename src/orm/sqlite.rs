@@ -3,16 +3,25 @@
 //! Opening never changes a file that is not ours, not whole, or newer than this program; the caller decides
 //! what becomes of it.
 
+mod rows;
+mod statements;
+
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 
-use super::{DbError, Schema};
+use super::{Change, DbError, Feed, Schema};
+use statements::Statements;
+
+pub(super) use rows::{changed, owned};
 
 /// How long a statement waits for somebody else's lock before it gives up.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(1);
@@ -21,6 +30,8 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(1);
 const CHECKED_UP_TO: u64 = 16 << 20;
 /// The file of the write-ahead log is cut back to this size in bytes after a large batch.
 const LOG_LIMIT: i64 = 4 << 20;
+/// Steps of SQLite's machine between two looks at the clock.
+const LOOK_EVERY: std::ffi::c_int = 10_000;
 /// More than the statements of all repositories of one database.
 const CACHED_STATEMENTS: usize = 64;
 /// What stands for the path of a database in memory.
@@ -32,6 +43,10 @@ pub struct Database {
     connection: Connection,
     path: PathBuf,
     fresh: bool,
+    statements: RefCell<HashMap<&'static str, Arc<Statements>>>,
+    /// Where committed changes are told, and those that are not committed yet.
+    feed: Option<Feed>,
+    pending: RefCell<Vec<Change>>,
 }
 
 impl Database {
@@ -51,6 +66,24 @@ impl Database {
             check(&connection)?;
         }
         Self::with(connection, path, schema)
+    }
+
+    /// Opens a file that somebody else writes, and only reads it.
+    pub fn open_to_read(path: &Path, schema: &Schema) -> Result<Self, DbError> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(path, flags)?;
+        connection.busy_timeout(BUSY_TIMEOUT)?;
+        schema.found(&connection)?;
+        connection.pragma_update(None, "query_only", true)?;
+        connection.pragma_update(None, "trusted_schema", false)?;
+        connection.set_prepared_statement_cache_capacity(CACHED_STATEMENTS);
+        Ok(Self::around(connection, path, false))
+    }
+
+    /// A statement that still runs when this says so is given up, with an error of kind
+    /// [`Slow`](super::Kind::Slow).
+    pub fn give_up_when(&mut self, late: impl FnMut() -> bool + Send + 'static) -> Result<(), DbError> {
+        Ok(self.connection.progress_handler(LOOK_EVERY, Some(late))?)
     }
 
     /// A database that lives in memory and ends with its connection.
@@ -76,9 +109,33 @@ impl Database {
         }
         // the lock is taken at once: a transaction that begins by reading could not get it later
         let transaction = Transaction::new_unchecked(&self.connection, TransactionBehavior::Immediate)?;
-        let result = work(self)?;
-        transaction.commit()?;
-        Ok(result)
+        let result = work(self).and_then(|result| {
+            transaction.commit()?;
+            Ok(result)
+        });
+        let pending = self.pending.take();
+        if let (Ok(_), Some(feed)) = (&result, &self.feed) {
+            feed.publish(pending);
+        }
+        result
+    }
+
+    /// Runs `work` as a part of a transaction that can fail alone: what it did is undone, the rest stays.
+    pub fn part<T>(&self, work: impl FnOnce(&Self) -> Result<T, DbError>) -> Result<T, DbError> {
+        let noted = self.pending.borrow().len();
+        self.connection.execute_batch("SAVEPOINT part")?;
+        let result = work(self);
+        if result.is_err() {
+            self.pending.borrow_mut().truncate(noted);
+            self.connection.execute_batch("ROLLBACK TO part")?;
+        }
+        self.connection.execute_batch("RELEASE part")?;
+        result
+    }
+
+    /// From now on committed changes are told here.
+    pub fn tell(&mut self, feed: Feed) {
+        self.feed = Some(feed);
     }
 
     /// An error of kind [`Damaged`](super::Kind::Damaged) if somebody took the file away: what is written
@@ -115,6 +172,22 @@ impl Database {
         Ok(())
     }
 
+    /// Notes a change that is told when it is committed; costs nothing where nobody listens.
+    fn note(&self, change: impl FnOnce() -> Change) {
+        if self.feed.is_some() {
+            self.pending.borrow_mut().push(change());
+        }
+    }
+
+    fn publish_unless_in_transaction(&self) {
+        if self.connection.is_autocommit()
+            && let Some(feed) = &self.feed
+        {
+            feed.publish(self.pending.take());
+        }
+    }
+
+    #[cfg(test)]
     pub(super) const fn connection(&self) -> &Connection {
         &self.connection
     }
@@ -130,7 +203,12 @@ impl Database {
         connection.pragma_update(None, "trusted_schema", false)?;
         connection.set_prepared_statement_cache_capacity(CACHED_STATEMENTS);
         let fresh = schema.apply(&connection)?;
-        Ok(Self { connection, path: path.to_owned(), fresh })
+        Ok(Self::around(connection, path, fresh))
+    }
+
+    fn around(connection: Connection, path: &Path, fresh: bool) -> Self {
+        let (statements, pending) = (RefCell::default(), RefCell::default());
+        Self { connection, path: path.to_owned(), fresh, statements, feed: None, pending }
     }
 }
 

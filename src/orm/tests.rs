@@ -1,6 +1,7 @@
 //! The records of a small dairy: definition, statements, filters, migrations.
 #![expect(dead_code, reason = "every column has a name for filters, and not every one is asked for here")]
 
+mod engines;
 mod writer;
 
 use std::net::IpAddr;
@@ -255,7 +256,7 @@ fn a_backup_is_whole_and_private() {
 
 /// A condition, as a filter and as Rust sees it.
 #[derive(Debug, Clone)]
-enum Condition {
+enum Question {
     Grams(usize, u64),
     From(Option<String>, bool),
     AnyOf(Vec<i64>),
@@ -264,7 +265,7 @@ enum Condition {
     Or(Box<Self>, Box<Self>),
 }
 
-impl Condition {
+impl Question {
     fn filter(&self) -> Filter<Cheese> {
         let by = Cheese::COLUMNS;
         match self {
@@ -302,18 +303,18 @@ impl Condition {
     }
 }
 
-fn condition() -> impl Strategy<Value = Condition> {
+fn condition() -> impl Strategy<Value = Question> {
     let leaf = prop_oneof![
-        (0..5_usize, 0..6_u64).prop_map(|(how, than)| Condition::Grams(how, than)),
-        (prop::option::of("[ab]"), any::<bool>()).prop_map(|(name, same)| Condition::From(name, same)),
-        prop::collection::vec(0..6_i64, 0..3).prop_map(Condition::AnyOf),
+        (0..5_usize, 0..6_u64).prop_map(|(how, than)| Question::Grams(how, than)),
+        (prop::option::of("[ab]"), any::<bool>()).prop_map(|(name, same)| Question::From(name, same)),
+        prop::collection::vec(0..6_i64, 0..3).prop_map(Question::AnyOf),
     ];
     leaf.prop_recursive(4, 16, 2, |inner| {
         let inner = inner.prop_map(Box::new);
         prop_oneof![
-            inner.clone().prop_map(Condition::Not),
-            (inner.clone(), inner.clone()).prop_map(|(one, other)| Condition::And(one, other)),
-            (inner.clone(), inner).prop_map(|(one, other)| Condition::Or(one, other)),
+            inner.clone().prop_map(Question::Not),
+            (inner.clone(), inner.clone()).prop_map(|(one, other)| Question::And(one, other)),
+            (inner.clone(), inner).prop_map(|(one, other)| Question::Or(one, other)),
         ]
     })
 }

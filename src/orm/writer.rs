@@ -6,8 +6,14 @@
 //! trouble is raised in [`Health`], and the thread tries again with growing pauses until it succeeds: callers
 //! see none of it. A database that is found damaged is replaced by its owner ([`Changes::reopen`]).
 //!
+//! What must be on disk before its caller goes on is given to [`Writer::run`]: all that waits is done in one
+//! transaction, each as a part that can fail alone, and everybody learns of his own when it is committed.
+//!
 //! Dropping the last handle without [`Writer::close`] lets the thread write what is there and end by itself.
 
+mod task;
+
+use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -15,6 +21,7 @@ use std::time::Duration;
 
 use super::{Database, DbError, Kind};
 use crate::telemetry::Health;
+use task::{Task, Work};
 
 /// How long changes are gathered before they are written.
 const GATHER: Duration = Duration::from_millis(200);
@@ -24,6 +31,10 @@ const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// How long a flush waits for a writer in trouble.
 const FLUSH_LIMIT: Duration = Duration::from_secs(10);
+/// The most tasks that wait; whoever comes then is refused.
+const TASKS: usize = 256;
+/// How often a transaction for tasks is begun again while somebody else holds the lock; each try waits a second.
+const TASK_TRIES: u32 = 5;
 /// How often a writer that is to end tries to get past somebody else's lock.
 const LAST_TRIES: u32 = 5;
 
@@ -52,14 +63,16 @@ pub struct Writer {
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct State {
     progress: Mutex<Progress>,
     woken: Condvar,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Progress {
+    /// What callers wait for.
+    tasks: VecDeque<Box<dyn Work>>,
     /// Counts the marks.
     marked: u64,
     /// Everything up to this mark is on disk.
@@ -113,14 +126,41 @@ impl Writer {
 
     /// Waits until everything marked so far is on disk; false if that could not be done within ten seconds.
     pub fn flush(&self) -> bool {
+        self.flush_within(FLUSH_LIMIT)
+    }
+
+    /// The same with another limit.
+    pub fn flush_within(&self, limit: Duration) -> bool {
         let mut progress = self.state.lock();
         let target = progress.marked;
+        if progress.written >= target {
+            return true;
+        }
         progress.hurry = true;
         self.state.woken.notify_all();
         let waiting = |p: &mut Progress| p.written < target && !p.ended;
-        let waited = self.state.woken.wait_timeout_while(progress, FLUSH_LIMIT, waiting);
+        let waited = self.state.woken.wait_timeout_while(progress, limit, waiting);
         let (progress, _) = waited.unwrap_or_else(PoisonError::into_inner);
         progress.written >= target
+    }
+
+    /// Has the thread do this in a transaction, and waits until that is committed. Blocks.
+    pub fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Database) -> Result<T, DbError> + Send + 'static,
+    ) -> Result<T, DbError> {
+        let (task, result) = Task::pair(work);
+        let mut progress = self.state.lock();
+        if progress.ended || progress.stop {
+            return Err(Task::<T>::nobody());
+        }
+        if progress.tasks.len() >= TASKS {
+            return Err(DbError::Crowded);
+        }
+        progress.tasks.push_back(task);
+        drop(progress);
+        self.state.woken.notify_all();
+        result.wait()
     }
 
     /// Writes what is there and ends the thread; false if something could not be written. Closing again does
@@ -142,7 +182,9 @@ impl Drop for Writer {
 
 impl fmt::Debug for Writer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Writer").field("progress", &*self.state.lock()).finish_non_exhaustive()
+        let progress = self.state.lock();
+        let (marked, written) = (progress.marked, progress.written);
+        f.debug_struct("Writer").field("marked", &marked).field("written", &written).finish_non_exhaustive()
     }
 }
 
@@ -160,14 +202,14 @@ impl State {
 
     /// Sleeps until there is something to write, and then a little longer; false if it is time to end.
     fn wait_for_work(&self) -> bool {
-        let idle = |p: &mut Progress| p.marked == p.written && !p.stop;
+        let idle = |p: &mut Progress| p.marked == p.written && p.tasks.is_empty() && !p.stop;
         let progress = self.woken.wait_while(self.lock(), |p| {
             // nothing is owed to those who wait
             p.hurry &= p.marked != p.written;
             idle(p)
         });
         let progress = progress.unwrap_or_else(PoisonError::into_inner);
-        let stop = progress.stop && progress.marked == progress.written;
+        let stop = progress.stop && progress.marked == progress.written && progress.tasks.is_empty();
         drop(progress);
         if !stop {
             self.pause(GATHER);
@@ -177,7 +219,8 @@ impl State {
 
     /// Waits so long, or until somebody is in a hurry.
     fn pause(&self, length: Duration) {
-        let waited = self.woken.wait_timeout_while(self.lock(), length, |p| !p.hurry && !p.stop);
+        let waited =
+            self.woken.wait_timeout_while(self.lock(), length, |p| !p.hurry && !p.stop && p.tasks.is_empty());
         drop(waited.unwrap_or_else(PoisonError::into_inner));
     }
 }
@@ -189,6 +232,7 @@ impl<C: Changes> Thread<C> {
         let _ended = Ended(Arc::clone(&self.state));
         let mut pause = FIRST_PAUSE;
         while self.state.wait_for_work() {
+            self.do_tasks();
             let target = self.state.lock().marked;
             match self.write() {
                 Ok(()) => {
@@ -201,18 +245,48 @@ impl<C: Changes> Thread<C> {
         }
     }
 
-    fn write(&mut self) -> Result<(), DbError> {
+    fn database(&mut self) -> Result<&Database, DbError> {
         let database = match self.database.take() {
             Some(database) => database,
             None => self.changes.reopen(None)?,
         };
         let database = &*self.database.insert(database);
-        let Some(batch) = self.changes.take() else { return Ok(()) };
-        let result = database
-            .is_in_place()
-            .and_then(|()| database.transaction(|database| self.changes.write(&batch, database)));
+        database.is_in_place().map(|()| database)
+    }
+
+    /// Does all that callers wait for.
+    fn do_tasks(&mut self) {
+        let mut tasks = std::mem::take(&mut self.state.lock().tasks);
+        if tasks.is_empty() {
+            return;
+        }
+        let mut tries = 0;
+        let done = loop {
+            tries += 1;
+            let mut begun = false;
+            let done = self.database().and_then(|database| {
+                database.transaction(|database| {
+                    begun = true;
+                    tasks.iter_mut().for_each(|task| task.work(database));
+                    Ok(())
+                })
+            });
+            let busy = done.as_ref().is_err_and(|error| error.kind() == Kind::Busy);
+            if begun || !busy || tries >= TASK_TRIES {
+                break done;
+            }
+        };
+        tasks.into_iter().for_each(|task| task.committed(done.as_ref().err()));
+    }
+
+    fn write(&mut self) -> Result<(), DbError> {
+        let changes = Arc::clone(&self.changes);
+        let Some(batch) = changes.take() else { return self.database().map(drop) };
+        let result = self
+            .database()
+            .and_then(|database| database.transaction(|database| changes.write(&batch, database)));
         if result.is_err() {
-            self.changes.put_back(batch);
+            changes.put_back(batch);
         }
         result
     }
@@ -261,7 +335,11 @@ struct Ended(Arc<State>);
 
 impl Drop for Ended {
     fn drop(&mut self) {
-        self.0.lock().ended = true;
+        let mut progress = self.0.lock();
+        progress.ended = true;
+        // who waits for them learns that nobody does them
+        drop(std::mem::take(&mut progress.tasks));
+        drop(progress);
         self.0.woken.notify_all();
     }
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::{Cell, Field, FieldError, KeyParts, SqlType};
 use crate::clock::Timestamp;
 use crate::digest::{Digest, Stated};
+use crate::orm::Shape;
 
 impl Field for i64 {
     const TYPE: SqlType = SqlType::Integer;
@@ -22,6 +23,7 @@ impl Field for i64 {
 
 impl Field for u64 {
     const TYPE: SqlType = SqlType::Integer;
+    const SHAPE: Shape = Shape::Unsigned;
 
     fn encode(&self) -> Cell<'_> {
         Cell::Integer(self.cast_signed())
@@ -34,6 +36,7 @@ impl Field for u64 {
 
 impl Field for u32 {
     const TYPE: SqlType = SqlType::Integer;
+    const SHAPE: Shape = Shape::Unsigned;
 
     fn encode(&self) -> Cell<'_> {
         Cell::Integer(i64::from(*self))
@@ -48,6 +51,7 @@ impl Field for u32 {
 impl Field for i128 {
     const TYPE: SqlType = SqlType::Blob;
     const BYTES: Option<usize> = Some(16);
+    const SHAPE: Shape = Shape::Wide;
 
     /// Big-endian with the sign turned over, so that bytes sort as numbers do.
     fn encode(&self) -> Cell<'_> {
@@ -61,6 +65,7 @@ impl Field for i128 {
 
 impl Field for bool {
     const TYPE: SqlType = SqlType::Integer;
+    const SHAPE: Shape = Shape::Boolean;
 
     fn encode(&self) -> Cell<'_> {
         Cell::Integer(i64::from(*self))
@@ -145,6 +150,7 @@ impl<const N: usize> Field for [u8; N] {
 impl Field for Digest {
     const TYPE: SqlType = SqlType::Blob;
     const BYTES: Option<usize> = Some(32);
+    const SHAPE: Shape = Shape::Digest;
 
     fn encode(&self) -> Cell<'_> {
         Cell::Blob(Cow::Borrowed(self.as_bytes()))
@@ -170,6 +176,7 @@ impl Field for Stated {
 
 impl Field for Timestamp {
     const TYPE: SqlType = SqlType::Integer;
+    const SHAPE: Shape = Shape::Time;
 
     fn encode(&self) -> Cell<'_> {
         Cell::Integer(self.0.cast_signed())
@@ -182,6 +189,7 @@ impl Field for Timestamp {
 
 impl Field for IpAddr {
     const TYPE: SqlType = SqlType::Text;
+    const SHAPE: Shape = Shape::Address;
 
     fn encode(&self) -> Cell<'_> {
         Cell::Text(Cow::Owned(self.to_string()))
@@ -196,6 +204,7 @@ impl<T: Field> Field for Option<T> {
     const TYPE: SqlType = T::TYPE;
     const NULLABLE: bool = true;
     const BYTES: Option<usize> = T::BYTES;
+    const SHAPE: Shape = T::SHAPE;
 
     fn encode(&self) -> Cell<'_> {
         self.as_ref().map_or(Cell::Null, T::encode)

@@ -1,0 +1,262 @@
+//! A database as an engine: rows by prepared statements that the connection keeps, values always bound.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use rusqlite::types::{ToSqlOutput, ValueRef};
+use rusqlite::{Row, ToSql, params_from_iter};
+
+use super::Database;
+use super::statements::Statements;
+use crate::orm::condition::Rendered;
+use crate::orm::{
+    Action, Cell, CellSource, Change, Condition, DbError, Engine, Operation, Outcome, Select, TableSpec,
+};
+
+impl Engine for Database {
+    fn get(
+        &self,
+        table: &'static TableSpec,
+        key: &[Cell<'_>],
+        take: &mut dyn FnMut(&dyn CellSource),
+    ) -> Result<bool, DbError> {
+        let mut statement = self.connection.prepare_cached(&self.texts(table).get)?;
+        let mut rows = statement.query(params_from_iter(key))?;
+        let Some(row) = rows.next()? else { return Ok(false) };
+        take(row);
+        Ok(true)
+    }
+
+    fn read(
+        &self,
+        table: &'static TableSpec,
+        select: &Select,
+        take: &mut dyn FnMut(&dyn CellSource) -> ControlFlow<()>,
+    ) -> Result<(), DbError> {
+        let mut rendered = Rendered { sql: self.texts(table).select.clone(), values: Vec::new() };
+        select.render(table, &mut rendered);
+        let mut statement = self.connection.prepare_cached(&rendered.sql)?;
+        let mut rows = statement.query(params_from_iter(&rendered.values))?;
+        while let Some(row) = rows.next()? {
+            if take(row).is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn count(&self, table: &'static TableSpec, condition: &Condition) -> Result<u64, DbError> {
+        let start = format!("SELECT count(*) FROM \"{}\" WHERE ", table.name);
+        let mut rendered = Rendered { sql: start, values: Vec::new() };
+        condition.render(table, &mut rendered);
+        let mut statement = self.connection.prepare_cached(&rendered.sql)?;
+        let count: i64 = statement.query_row(params_from_iter(&rendered.values), |row| row.get(0))?;
+        Ok(u64::try_from(count).unwrap_or(0))
+    }
+
+    fn run(&self, operation: &Operation<'_>) -> Result<Outcome, DbError> {
+        let table = operation.table;
+        let outcome = match &operation.action {
+            Action::Add(row) => self.put(table, &self.texts(table).add, row, false)?,
+            Action::Upsert(row) => self.put(table, &self.texts(table).upsert, row, true)?,
+            Action::Update { key, changes, seen } => self.update(table, key, changes, *seen)?,
+            Action::Delete { key, seen } => self.delete(table, key, *seen)?,
+        };
+        self.publish_unless_in_transaction();
+        Ok(outcome)
+    }
+
+    fn apply(&self, batch: &[Operation<'_>]) -> Result<Vec<Outcome>, DbError> {
+        self.transaction(|database| {
+            let each = batch.iter().enumerate();
+            let each = each.map(|(position, operation)| {
+                database.run(operation).map_err(|error| error.at(position))?.in_batch(position)
+            });
+            each.collect()
+        })
+    }
+
+    fn delete_where(&self, table: &'static TableSpec, condition: &Condition) -> Result<u64, DbError> {
+        let mut rendered =
+            Rendered { sql: format!("DELETE FROM \"{}\" WHERE ", table.name), values: Vec::new() };
+        condition.render(table, &mut rendered);
+        rendered.sql.push_str(&self.texts(table).returning_key);
+        let mut statement = self.connection.prepare_cached(&rendered.sql)?;
+        let mut rows = statement.query(params_from_iter(&rendered.values))?;
+        let mut deleted = 0;
+        while let Some(row) = rows.next()? {
+            let parts = 0..table.key_columns().count();
+            self.note(|| Change {
+                table,
+                key: parts.map(|at| row.cell(at).into_owned()).collect(),
+                row: None,
+            });
+            deleted += 1;
+        }
+        drop(rows);
+        self.publish_unless_in_transaction();
+        Ok(deleted)
+    }
+}
+
+impl Database {
+    fn texts(&self, table: &'static TableSpec) -> Arc<Statements> {
+        let mut known = self.statements.borrow_mut();
+        Arc::clone(known.entry(table.name).or_insert_with(|| Arc::new(Statements::of(table))))
+    }
+
+    fn put(
+        &self,
+        table: &'static TableSpec,
+        sql: &str,
+        row: &[Cell<'_>],
+        replaces: bool,
+    ) -> Result<Outcome, DbError> {
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let Some(counter) = table.columns.iter().position(|column| column.is_version) else {
+            statement.execute(params_from_iter(row))?;
+            self.note(|| changed(table, row, None));
+            return Ok(Outcome::Done(None));
+        };
+        let first = Cell::Integer(1);
+        let cells = row.iter().enumerate().map(|(at, cell)| if at == counter { &first } else { cell });
+        let version: i64 = if replaces {
+            statement.query_row(params_from_iter(cells), |row| row.get(0))?
+        } else {
+            statement.execute(params_from_iter(cells))?;
+            1
+        };
+        self.note(|| changed(table, row, Some((counter, version))));
+        Ok(Outcome::Done(Some(version.cast_unsigned())))
+    }
+
+    fn update(
+        &self,
+        table: &'static TableSpec,
+        key: &[Cell<'_>],
+        changes: &[(usize, Cell<'_>)],
+        seen: Option<u64>,
+    ) -> Result<Outcome, DbError> {
+        let columns = changes.iter().filter_map(|(at, cell)| Some((table.columns.get(*at)?, cell)));
+        let columns: Vec<_> = columns.filter(|(column, _)| !column.is_version).collect();
+        let mut sets: Vec<String> =
+            columns.iter().map(|(column, _)| format!("\"{}\" = ?", column.name)).collect();
+        let counter = table.version_column().map(|column| column.name);
+        sets.extend(counter.map(|name| format!("\"{name}\" = \"{name}\" + 1")));
+        if sets.is_empty() {
+            return Ok(if self.has(table, key)? { Outcome::Done(None) } else { Outcome::Missing });
+        }
+        let texts = self.texts(table);
+        let sql = format!("UPDATE \"{}\" SET {} WHERE {}", table.name, sets.join(", "), texts.by_key);
+        let (sql, seen) = with_version(sql, counter, seen);
+        let values = columns.iter().map(|(_, cell)| (*cell).borrowed());
+        let values = values.chain(key.iter().map(Cell::borrowed)).chain(seen);
+        let done = self.connection.prepare_cached(&sql)?.execute(params_from_iter(values))?;
+        if done == 0 {
+            return self.not_done(table, key);
+        }
+        let mut now = Vec::new();
+        self.get(table, key, &mut |row| now = owned(table, row))?;
+        let version = table.version_column().and_then(|column| table.position(column.name));
+        let version = version.and_then(|at| now.get(at)).and_then(as_version);
+        self.note(|| changed(table, &now, None));
+        Ok(Outcome::Done(version))
+    }
+
+    fn delete(
+        &self,
+        table: &'static TableSpec,
+        key: &[Cell<'_>],
+        seen: Option<u64>,
+    ) -> Result<Outcome, DbError> {
+        let counter = table.version_column().map(|column| column.name);
+        let (sql, seen) = with_version(self.texts(table).delete.clone(), counter, seen);
+        let values = key.iter().map(Cell::borrowed).chain(seen);
+        let done = self.connection.prepare_cached(&sql)?.execute(params_from_iter(values))?;
+        if done == 0 {
+            return self.not_done(table, key);
+        }
+        self.note(|| Change {
+            table,
+            key: key.iter().map(|part| part.clone().into_owned()).collect(),
+            row: None,
+        });
+        Ok(Outcome::Done(None))
+    }
+
+    /// Why nothing was done: there is no such row, or it is another one by now.
+    fn not_done(&self, table: &'static TableSpec, key: &[Cell<'_>]) -> Result<Outcome, DbError> {
+        Ok(if self.has(table, key)? { Outcome::Stale } else { Outcome::Missing })
+    }
+
+    fn has(&self, table: &'static TableSpec, key: &[Cell<'_>]) -> Result<bool, DbError> {
+        self.get(table, key, &mut |_row| {})
+    }
+}
+
+/// A statement that does nothing where the row has another version than the one seen.
+fn with_version(
+    mut sql: String,
+    counter: Option<&str>,
+    seen: Option<u64>,
+) -> (String, Option<Cell<'static>>) {
+    match (counter, seen) {
+        (Some(name), Some(version)) => {
+            sql.push_str(&format!(" AND \"{name}\" = ?"));
+            (sql, Some(Cell::Integer(version.cast_signed())))
+        }
+        _ => (sql, None),
+    }
+}
+
+fn as_version(cell: &Cell<'_>) -> Option<u64> {
+    if let Cell::Integer(number) = cell { Some(number.cast_unsigned()) } else { None }
+}
+
+/// All cells of a row.
+pub(in crate::orm) fn owned(table: &TableSpec, row: &(impl CellSource + ?Sized)) -> Vec<Cell<'static>> {
+    (0..table.columns.len()).map(|at| row.cell(at).into_owned()).collect()
+}
+
+/// A row as it is now, with its version where that was counted.
+pub(in crate::orm) fn changed(
+    table: &'static TableSpec,
+    row: &[Cell<'_>],
+    version: Option<(usize, i64)>,
+) -> Change {
+    let mut row: Vec<Cell<'static>> = row.iter().map(|cell| cell.clone().into_owned()).collect();
+    if let Some((at, version)) = version
+        && let Some(cell) = row.get_mut(at)
+    {
+        *cell = Cell::Integer(version);
+    }
+    let key = table.columns.iter().zip(&row).filter(|(column, _)| column.is_key);
+    Change { table, key: key.map(|(_, cell)| cell.clone()).collect(), row: Some(row) }
+}
+
+impl ToSql for Cell<'_> {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::Borrowed(match self {
+            Self::Null => ValueRef::Null,
+            Self::Integer(number) => ValueRef::Integer(*number),
+            Self::Real(number) => ValueRef::Real(*number),
+            Self::Text(text) => ValueRef::Text(text.as_bytes()),
+            Self::Blob(bytes) => ValueRef::Blob(bytes),
+        }))
+    }
+}
+
+impl CellSource for Row<'_> {
+    fn cell(&self, position: usize) -> Cell<'_> {
+        match self.get_ref(position) {
+            Ok(ValueRef::Integer(number)) => Cell::Integer(number),
+            Ok(ValueRef::Real(number)) => Cell::Real(number),
+            // text that is not UTF-8 is damage: as bytes it fails where text is wanted
+            Ok(ValueRef::Text(text)) => {
+                std::str::from_utf8(text).map_or_else(|_| Cell::Blob(text.into()), |t| Cell::Text(t.into()))
+            }
+            Ok(ValueRef::Blob(bytes)) => Cell::Blob(bytes.into()),
+            Ok(ValueRef::Null) | Err(_) => Cell::Null,
+        }
+    }
+}
