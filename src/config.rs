@@ -29,6 +29,7 @@ pub use sections::{IndexConfig, PeersConfig};
 pub use show::{redacted, show};
 pub use values::{ListenAt, ValueError};
 
+use crate::mirror::Mirrors;
 use crate::policy::Rules;
 use crate::telemetry::LogConfig;
 use crate::unit::Span;
@@ -69,6 +70,8 @@ pub struct Config {
     pub index: IndexConfig,
     /// What holds for some URLs.
     pub rule: Rules,
+    /// The named mirrors.
+    pub mirror: Mirrors,
     /// The log.
     pub log: LogConfig,
 }
@@ -90,6 +93,7 @@ impl Default for Config {
             bans: ban::Config::default(),
             index: IndexConfig::default(),
             rule: Rules::default(),
+            mirror: Mirrors::default(),
             log: LogConfig::default(),
         }
     }

@@ -29,6 +29,7 @@ pub mod rest;
 // second floor: rules
 pub mod policy;
 pub mod ecosystem;
+pub mod mirror;
 // third floor: holdings
 pub mod store;
 pub mod index;

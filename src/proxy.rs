@@ -1,8 +1,8 @@
 //! The doors: what programs point at.
 //!
 //! A connection is accepted, its requests are looked over ([`guard`]), and each goes through one door: forward
-//! proxy (absolute form), tunnel (`CONNECT`), URL prefix (`/https/host/…`), or prefix with the digest the
-//! thing must have (`/@sha256:…/https/host/…`). Errors become responses in [`respond`] and only there.
+//! proxy (absolute form), tunnel (`CONNECT`), URL prefix (`/https/host/…`), prefix with the digest the thing must
+//! have (`/@sha256:…/https/host/…`), or a named mirror (`/m/<name>/…`, `/v2/…`). Errors become responses in [`respond`] and only there.
 //!
 //! Promises: the target goes on byte for byte; fields of one connection stay on it; a request that is not
 //! framed beyond doubt is refused, so that nothing is smuggled; a body that cannot be completed never looks
@@ -13,6 +13,8 @@ mod direct;
 mod forward;
 mod guard;
 mod listener;
+mod mirror;
+mod pac;
 mod respond;
 mod settings;
 mod stream;
@@ -23,6 +25,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 
 use crate::fetch::Engine;
+use crate::mirror::Mirrors;
 use crate::origin::{Origin, Reach};
 use crate::rest::Hosts;
 use crate::shutdown::{Drain, Shutdown};
@@ -39,6 +42,8 @@ pub struct Proxy(Arc<Inner>);
 pub struct Parts {
     /// The settings.
     pub config: Config,
+    /// The named mirrors.
+    pub mirrors: Mirrors,
     /// Who meets the wants.
     pub engine: Engine,
     /// Where tunnels lead.
@@ -60,6 +65,7 @@ pub struct Parts {
 #[derive(Debug)]
 struct Inner {
     config: ArcSwap<Config>,
+    mirrors: ArcSwap<Mirrors>,
     engine: Engine,
     origin: Origin,
     pseudonym: String,
@@ -75,6 +81,7 @@ impl Proxy {
     pub fn new(parts: Parts) -> Self {
         Self(Arc::new(Inner {
             config: ArcSwap::from_pointee(parts.config),
+            mirrors: ArcSwap::from_pointee(parts.mirrors),
             engine: parts.engine,
             origin: parts.origin,
             pseudonym: format!("larder-{}", parts.node.short()),
@@ -89,6 +96,11 @@ impl Proxy {
     /// New settings from a reloaded configuration, for requests to come.
     pub fn set_config(&self, config: Config) {
         self.0.config.store(Arc::new(config));
+    }
+
+    /// New mirrors from a reloaded configuration, for requests to come.
+    pub fn set_mirrors(&self, mirrors: Mirrors) {
+        self.0.mirrors.store(Arc::new(mirrors));
     }
 
     /// What `Via` carries: protocol and pseudonym (RFC 9110 section 7.6.3).

@@ -1,5 +1,6 @@
 //! The effective configuration as text: every value, and where it came from. Passwords in URLs are cut out.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::load::Loaded;
@@ -9,12 +10,13 @@ use super::{Config, Source};
 pub fn show(loaded: &Loaded) -> Result<String, toml::ser::Error> {
     let text = toml::to_string(&redacted(&loaded.config))?;
     let mut out = String::new();
-    let (mut section, mut rules) = (String::new(), 0_usize);
+    let (mut section, mut listed) = (String::new(), BTreeMap::<&str, usize>::new());
     let width = text.lines().map(|line| line.chars().count()).max().unwrap_or_default().min(56);
     for line in text.lines() {
-        if line == "[[rule]]" {
-            section = format!("rule[{rules}].");
-            rules += 1;
+        if let Some(name) = line.strip_prefix("[[").and_then(|rest| rest.strip_suffix("]]")) {
+            let at = listed.entry(name).or_default();
+            section = format!("{name}[{at}].");
+            *at += 1;
         } else if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
             section = format!("{name}.");
         }

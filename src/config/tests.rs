@@ -32,6 +32,7 @@ fn the_shipped_file_has_every_default() {
     let written: toml::Table = DEFAULT_FILE.parse().unwrap();
     let mut known = toml::Table::try_from(Config::default()).unwrap();
     known.remove("rule");
+    known.remove("mirror");
     for (name, value) in &known {
         match value.as_table() {
             None => assert!(written.contains_key(name), "{name}"),
@@ -44,11 +45,27 @@ fn the_shipped_file_has_every_default() {
     }
 }
 
+/// The example of a list in the shipped file, its `#` taken off.
+fn example(of: &str) -> Config {
+    let first = format!("# [[{of}]]");
+    let lines = DEFAULT_FILE.lines().skip_while(|line| *line != first).map_while(|l| l.strip_prefix("# "));
+    let lines: Vec<_> = lines.filter(|line| !line.starts_with(' ')).collect();
+    toml::from_str(&lines.join("\n")).unwrap()
+}
+
+#[test]
+fn the_mirror_in_the_shipped_file_is_right() {
+    let config = example("mirror");
+    assert_eq!(config.mirror.names().len(), 7);
+    let [mirror]: [crate::mirror::Config; 1] = Vec::from(config.mirror).try_into().unwrap();
+    for key in toml::Table::try_from(mirror).unwrap().keys() {
+        assert!(DEFAULT_FILE.contains(&format!("# {key} = ")), "{key}");
+    }
+}
+
 #[test]
 fn the_rule_in_the_shipped_file_is_right() {
-    let rule =
-        DEFAULT_FILE.lines().skip_while(|line| *line != "# [[rule]]").map_while(|l| l.strip_prefix("# "));
-    let config: Config = toml::from_str(&rule.collect::<Vec<_>>().join("\n")).unwrap();
+    let config = example("rule");
     let rule = &config.rule.written()[0];
     for key in toml::Table::try_from(rule).unwrap().keys() {
         assert!(DEFAULT_FILE.contains(&format!("# {key} = ")), "{key}");

@@ -66,6 +66,7 @@ impl House {
         let names = config.admin.hosts.iter().cloned().chain([config.node_name.clone()]);
         let proxy = Proxy::new(proxy::Parts {
             config: config.proxy.clone(),
+            mirrors: config.mirror.clone(),
             engine: engine.clone(),
             origin,
             node: identity.node(),

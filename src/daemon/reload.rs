@@ -14,7 +14,7 @@ use crate::config::{Config, Environment, load};
 use crate::telemetry::Logging;
 
 /// Keys that hold at once; a trailing dot stands for all keys of a section.
-const AT_ONCE: [&str; 17] = [
+const AT_ONCE: [&str; 18] = [
     "cache.max_size",
     "cache.min_free",
     "cache.max_age",
@@ -31,6 +31,7 @@ const AT_ONCE: [&str; 17] = [
     "peers.upload_rate",
     "bans.",
     "rule",
+    "mirror",
     "log.level",
 ];
 
@@ -73,6 +74,7 @@ impl Reloader {
         let view = compare(&self.started, &self.config, &new);
         self.house.cache.set_limits(new.cache.clone());
         self.house.proxy.set_config(new.proxy.clone());
+        self.house.proxy.set_mirrors(new.mirror.clone());
         self.house.engine.set_config(new.engine(), new.rule.clone());
         self.house.bans.reconfigure(new.bans.clone());
         if let Some(joined) = self.seat.joined() {

@@ -50,7 +50,7 @@ fn bad_digest() -> Problem {
 fn no_door() -> Problem {
     Problem::new(StatusCode::NOT_FOUND, "no-such-door", "No such door")
         .detail("this is larder's proxy port; the path names none of its doors")
-        .hint("use this address as an HTTP proxy, or ask for /https/host/path or /http/host/path")
+        .hint("use this address as an HTTP proxy, or ask for /https/host/path, /http/host/path or /m/<mirror>/path")
 }
 
 /// Makes an answer lead back through the door.
@@ -75,6 +75,11 @@ pub(super) fn lead_back(response: &mut Response<Body>, door: &Direct, target: &T
             response.headers_mut().insert(name, led);
         }
     }
+    sandbox(response);
+}
+
+/// Puts a page into a sandbox of its own: all sites behind this port would be one web origin.
+pub(super) fn sandbox(response: &mut Response<Body>) {
     let is_page =
         response.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).is_some_and(
             |kind| {

@@ -8,12 +8,13 @@ use hyper::body::Incoming;
 
 use super::direct::{self, Direct};
 use super::guard::{check_browser, check_framing};
+use super::mirror::Mirrored;
 use super::stream::Abort;
-use super::{Proxy, respond};
+use super::{Proxy, pac, respond};
 use crate::digest::Digest;
 use crate::fetch::{FetchError, Reply, Want};
 use crate::http::{Body, Target, boxed, hop_by_hop_removed};
-use crate::origin::OriginError;
+use crate::origin::{OriginError, Reach};
 use crate::rest::Problem;
 
 /// The field by which a client states the digest that a thing must have; it never leaves this node.
@@ -37,8 +38,15 @@ pub(super) struct Visit {
 struct Entered {
     target: Target,
     stated: Option<Digest>,
-    /// The prefix that answers must lead back to; none for the forward proxy.
-    door: Option<Direct>,
+    door: Door,
+    reach: Reach,
+}
+
+/// The door a request came through, and so what its answer must lead back to.
+enum Door {
+    Proxy,
+    Prefix(Direct),
+    Mirror(Box<Mirrored>),
 }
 
 impl Proxy {
@@ -55,7 +63,11 @@ impl Proxy {
         if request.method() == Method::CONNECT {
             return self.connect(request, visit).await;
         }
-        let entered = self.enter(&request)?;
+        if pac::is_asked_for(&request) {
+            check_browser(request.headers(), &self.0.hosts)?;
+            return Ok(pac::script(request.headers(), visit.port));
+        }
+        let entered = self.enter(&request, visit)?;
         self.check_loop(request.headers(), &entered.target, visit.port)?;
         let (parts, body) = request.into_parts();
         let mut headers = hop_by_hop_removed(&parts.headers);
@@ -64,6 +76,10 @@ impl Proxy {
             headers.remove(name);
         }
         self.add_via(&mut headers);
+        if let Door::Mirror(mirrored) = &entered.door {
+            mirrored.prepare(&mut headers);
+        }
+        let asked = headers.clone();
         let is_plain =
             matches!(parts.method, Method::GET | Method::HEAD) && http_body::Body::is_end_stream(&body);
         let reply = if is_plain {
@@ -73,32 +89,44 @@ impl Proxy {
                 headers,
                 stated: entered.stated,
                 client: visit.client,
-                reach: self.reach(visit.client),
+                reach: entered.reach,
                 ask_peers,
             };
             self.0.engine.fetch(want).await
         } else {
-            self.forward(&entered.target, parts.method.clone(), headers, body, visit.client).await
+            self.forward(&entered.target, parts.method.clone(), headers, body, &entered.reach).await
         };
         let reply = reply.map_err(|error| respond::problem(&error))?;
-        let mut response = respond::response(reply, &parts.method, &parts.headers, &self.via(), &visit.abort);
-        if let Some(door) = &entered.door {
-            direct::lead_back(&mut response, door, &entered.target);
+        let mut response = respond::response(reply, &parts.method, &asked, &self.via(), &visit.abort);
+        match entered.door {
+            Door::Proxy => Ok(response),
+            Door::Prefix(door) => {
+                direct::lead_back(&mut response, &door, &entered.target);
+                Ok(response)
+            }
+            Door::Mirror(mirrored) => mirrored.dress(response, &parts.method, &visit.abort).await,
         }
-        Ok(response)
     }
 
-    fn enter(&self, request: &Request<Incoming>) -> Result<Entered, Problem> {
+    fn enter(&self, request: &Request<Incoming>, visit: &Visit) -> Result<Entered, Problem> {
         let stated = stated(request.headers())?;
+        let reach = self.reach(visit.client);
         if request.uri().scheme().is_some() {
             let target = Target::from_uri(request.uri()).map_err(|error| respond::bad_target(&error))?;
-            return Ok(Entered { target, stated, door: None });
+            return Ok(Entered { target, stated, door: Door::Proxy, reach });
         }
         check_browser(request.headers(), &self.0.hosts)?;
         let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
+        if let Some(mirrored) = Mirrored::enter(&self.0.mirrors.load(), path, request.headers(), visit.port) {
+            let mirrored = mirrored?;
+            let (target, stated) = (mirrored.target().clone(), mirrored.digest().or(stated));
+            // where the operator wrote the address, it is he who opened it
+            let reach = if mirrored.is_own() { Reach::Anywhere } else { reach };
+            return Ok(Entered { target, stated, door: Door::Mirror(Box::new(mirrored)), reach });
+        }
         let (target, door) = direct::parse(path)?;
         let stated = door.digest.or(stated);
-        Ok(Entered { target, stated, door: Some(door) })
+        Ok(Entered { target, stated, door: Door::Prefix(door), reach })
     }
 
     async fn forward(
@@ -107,14 +135,14 @@ impl Proxy {
         method: Method,
         headers: HeaderMap,
         body: Incoming,
-        client: IpAddr,
+        reach: &Reach,
     ) -> Result<Reply, FetchError> {
         let mut request = Request::new(boxed(body));
         *request.method_mut() = method;
         *request.uri_mut() =
             target.uri().map_err(|error| FetchError::Origin(OriginError::BadTarget(error)))?;
         *request.headers_mut() = headers;
-        self.0.engine.forward(request, target, &self.reach(client)).await
+        self.0.engine.forward(request, target, reach).await
     }
 
     fn add_via(&self, headers: &mut HeaderMap) {

@@ -54,8 +54,12 @@ pub(super) fn response(
     if is_bounded || *method == Method::HEAD {
         return response;
     }
-    let abort = abort.clone();
-    response.map(|body| boxed(Unbounded { body, abort }))
+    response.map(|body| unbounded(body, abort))
+}
+
+/// A body without a declared length.
+pub(super) fn unbounded(body: Body, abort: &Abort) -> Body {
+    boxed(Unbounded { body, abort: abort.clone() })
 }
 
 /// An error made by Larder.
@@ -213,6 +217,13 @@ pub(super) fn problem(error: &FetchError) -> Problem {
             .detail(detail)
             .hint("try again in a moment"),
     }
+}
+
+/// A document of a mirror that broke off before any of it went out.
+pub(super) fn broken_document() -> Problem {
+    Problem::new(StatusCode::BAD_GATEWAY, "no-source", "No source could deliver it")
+        .detail("the document of the mirrored server broke off, or cannot be unpacked")
+        .hint("try again; if it persists, look at the origin server")
 }
 
 fn protocol_switched() -> Problem {

@@ -27,6 +27,7 @@ mod connect;
 mod discovery;
 mod lan;
 mod liars;
+mod mirrors;
 mod peers;
 mod proxy;
 mod restart;

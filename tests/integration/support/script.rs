@@ -1,5 +1,8 @@
 //! What the fault origin does for one path: a value that reads as a sentence, or the query of a URL.
 
+use std::io::Write as _;
+use std::ops::Range;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::body;
@@ -79,6 +82,8 @@ pub struct Script {
     pub echo: bool,
     pub hang_up: bool,
     pub raw: Option<Vec<u8>>,
+    /// What the body is, where it is not made from the seed: as it is, and packed with gzip.
+    pub content: Option<[Arc<[u8]>; 2]>,
 }
 
 impl Script {
@@ -108,7 +113,21 @@ impl Script {
             echo: false,
             hang_up: false,
             raw: None,
+            content: None,
         }
+    }
+
+    /// A document: these bytes, of this media type.
+    pub fn of(kind: &str, content: impl AsRef<[u8]>) -> Self {
+        let content = content.as_ref();
+        let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        packer.write_all(content).unwrap();
+        let packed = packer.finish().unwrap();
+        let tag = format!("\"{}\"", &body::sha256(content)[..16]);
+        let size = content.len() as u64;
+        Self { content: Some([content.into(), packed.into()]), ..Self::new(size) }
+            .etag(&tag)
+            .field("Content-Type", kind)
     }
 
     /// The answer is exactly these bytes, then the connection closes.
@@ -271,7 +290,18 @@ impl Script {
 
     /// The whole body.
     pub fn body(&self) -> Vec<u8> {
-        body::slice(self.seed, 0..self.size)
+        self.slice(false, 0..self.size)
+    }
+
+    /// A part of the body, or of the body for those who accept gzip.
+    pub fn slice(&self, gzip: bool, range: Range<u64>) -> Vec<u8> {
+        match &self.content {
+            Some([plain, packed]) => {
+                let whole = if gzip { packed } else { plain };
+                whole[range.start as usize..range.end as usize].to_vec()
+            }
+            None => body::slice(self.seed + u64::from(gzip), range),
+        }
     }
 
     /// The body's digest, `sha256:<hex>`.

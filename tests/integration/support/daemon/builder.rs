@@ -57,6 +57,7 @@ pub struct LarderBuilder {
     cache_dir: Option<PathBuf>,
     broadcast: String,
     authority: Option<String>,
+    mirrors: Vec<toml::Value>,
 }
 
 impl LarderBuilder {
@@ -71,6 +72,7 @@ impl LarderBuilder {
             cache_dir: None,
             broadcast: "127.255.255.255".into(),
             authority: None,
+            mirrors: Vec::new(),
         }
     }
 
@@ -90,6 +92,15 @@ impl LarderBuilder {
     pub fn list(self, key: &str, values: &[&str]) -> Self {
         let values: Vec<toml::Value> = values.iter().map(|value| (*value).into()).collect();
         self.set(key, values)
+    }
+
+    /// Adds a `[[mirror]]` of this preset.
+    pub fn mirror(mut self, name: &str, preset: &str, url: &str) -> Self {
+        let table = [("name", name), ("preset", preset), ("url", url)];
+        let table: toml::Table =
+            table.map(|(key, value)| (key.to_owned(), value.into())).into_iter().collect();
+        self.mirrors.push(table.into());
+        self
     }
 
     /// Trusts a TLS origin's certificate.
@@ -175,6 +186,9 @@ impl LarderBuilder {
             let file = larder.home().join("ca.pem");
             std::fs::write(&file, authority).unwrap();
             set("origin.ca_file", file.display().to_string().into());
+        }
+        if !self.mirrors.is_empty() {
+            set("mirror", self.mirrors.into());
         }
         for (key, value) in self.settings {
             insert(&mut table, &key, value);

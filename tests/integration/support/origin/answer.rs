@@ -4,7 +4,6 @@ use std::io::Write as _;
 use std::ops::Range;
 use std::time::{Duration, SystemTime};
 
-use super::super::body;
 use super::super::script::{Etag, Framing, Ranges, Script};
 use super::wire::{Seen, Wire};
 use super::{Shared, wait_for_release};
@@ -53,7 +52,7 @@ fn signature_holds(seen: &Seen, shared: &Shared) -> bool {
 struct Reply {
     status: u16,
     fields: Vec<(String, String)>,
-    seed: u64,
+    gzip: bool,
     range: Range<u64>,
     framing: Framing,
 }
@@ -85,15 +84,19 @@ impl Reply {
         script.fields.iter().for_each(|(name, value)| add(name, value.clone()));
         if not_modified(seen, script) {
             fields.extend(script.not_modified_fields.iter().cloned());
-            return Self { status: 304, fields, seed: 0, range: 0..0, framing: Framing::Length(0) };
+            return Self { status: 304, fields, gzip, range: 0..0, framing: Framing::Length(0) };
         }
-        fields.push(("Content-Type".into(), "application/octet-stream".into()));
+        if !fields.iter().any(|(name, _)| name == "Content-Type") {
+            fields.push(("Content-Type".into(), "application/octet-stream".into()));
+        }
         if gzip {
             fields.push(("Content-Encoding".into(), "gzip".into()));
         }
-        let seed = script.seed + u64::from(gzip);
-        let whole =
-            Self { status: script.status, fields, seed, range: 0..script.size, framing: script.framing };
+        let size = match &script.content {
+            Some([_, packed]) if gzip => packed.len() as u64,
+            Some(_) | None => script.size,
+        };
+        let whole = Self { status: script.status, fields, gzip, range: 0..size, framing: script.framing };
         whole.ranged(seen, script)
     }
 
@@ -170,7 +173,7 @@ impl Reply {
                 return false;
             }
             let next = self.next_stop(at, step, script, cut.map(|cut| self.range.start + cut.at));
-            if self.send_piece(wire, at..next).is_err() {
+            if self.send_piece(wire, script.slice(self.gzip, at..next)).is_err() {
                 return false;
             }
             *shared.state().sent.entry(path.to_owned()).or_default() += next - at;
@@ -197,8 +200,7 @@ impl Reply {
             .unwrap_or(self.range.end)
     }
 
-    fn send_piece(&self, wire: &mut Wire, range: Range<u64>) -> std::io::Result<()> {
-        let bytes = body::slice(self.seed, range);
+    fn send_piece(&self, wire: &mut Wire, bytes: Vec<u8>) -> std::io::Result<()> {
         if let Framing::Chunked { .. } = self.framing {
             wire.write_all(format!("{:x}\r\n", bytes.len()).as_bytes())?;
             wire.write_all(&bytes)?;
