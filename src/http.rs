@@ -1,11 +1,12 @@
-//! HTTP in one place: the body type every door and source speaks, request targets, and the header fields
-//! the rules read.
+//! HTTP in one place: the body type every door and source speaks, request targets, the header fields the
+//! rules read, and the look at what comes in on a connection before it is taken for HTTP.
 //!
 //! Bodies are streams of raw frames: nothing here decodes, compresses or rewrites a byte. Targets keep the
 //! path and query exactly as they came (RFC 9110 section 4.2.3 allows, but does not need, normalising).
 
 mod body;
 mod headers;
+pub mod inspect;
 mod target;
 
 pub use body::{Body, BodyError, boxed, empty, full};

@@ -1,8 +1,9 @@
 //! The doors: what programs point at.
 //!
-//! A connection is accepted, its requests are looked over ([`guard`]), and each goes through one door: forward
-//! proxy (absolute form), tunnel (`CONNECT`), URL prefix (`/https/host/…`), prefix with the digest the thing must
-//! have (`/@sha256:…/https/host/…`), or a named mirror (`/m/<name>/…`, `/v2/…`). Errors become responses in [`respond`] and only there.
+//! A connection is accepted, what comes on it is looked over ([`crate::http::inspect`]), and each request goes
+//! through one door: forward proxy (absolute form), tunnel (`CONNECT`), URL prefix (`/https/host/…`), prefix
+//! with the digest the thing must have (`/@sha256:…/https/host/…`), or a named mirror (`/m/<name>/…`,
+//! `/v2/…`). Errors become responses in [`respond`] and only there.
 //!
 //! Promises: the target goes on byte for byte; fields of one connection stay on it; a request that is not
 //! framed beyond doubt is refused, so that nothing is smuggled; a body that cannot be completed never looks
@@ -12,6 +13,7 @@ mod connect;
 mod direct;
 mod forward;
 mod guard;
+mod hops;
 mod listener;
 mod mirror;
 mod pac;

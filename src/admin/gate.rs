@@ -8,13 +8,14 @@ use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http::header::{
-    CACHE_CONTROL, CONTENT_SECURITY_POLICY, HOST, HeaderName, HeaderValue, REFERRER_POLICY, WWW_AUTHENTICATE,
-    X_CONTENT_TYPE_OPTIONS,
+    CACHE_CONTROL, CONNECTION, CONTENT_SECURITY_POLICY, HOST, HeaderName, HeaderValue, REFERRER_POLICY,
+    WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
 };
 use http::{Method, StatusCode, Version};
 
 use super::control::ACTION_DEADLINE;
 use super::server::{Door, Shared};
+use crate::http::inspect::Fault;
 use crate::rest::{Problem, same_site};
 
 /// The longest an answer that only reads may take.
@@ -49,6 +50,14 @@ pub(super) async fn check(State(shared): State<Arc<Shared>>, mut request: Reques
                 .detail("the answer was given up; what was begun may still be done"),
         ),
     };
+    close_up(&mut response);
+    response
+}
+
+/// The answer to what was no request beyond doubt.
+pub(super) fn refuse(fault: Fault) -> Response {
+    let mut response = IntoResponse::into_response(Problem::from(fault));
+    response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     close_up(&mut response);
     response
 }

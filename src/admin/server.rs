@@ -14,6 +14,7 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::{delete, get, post, put};
 use http::StatusCode;
 use hyper::server::conn::http1;
+use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -28,11 +29,17 @@ use super::page::{self, Page};
 use super::socket::AdminSocket;
 use super::status::{Sources, status};
 use super::{Config, gate, metrics};
+use crate::http::inspect::{Inspected, Limits};
 use crate::rest::{Hosts, Problem, Token};
 use crate::shutdown::{Drain, Shutdown};
 
 /// The longest wait for a request head and for a TLS handshake.
 const HEAD_DEADLINE: Duration = Duration::from_secs(10);
+/// So long a connection may be idle.
+const IDLE: Duration = Duration::from_secs(20);
+/// What one request may ask of us: a browser's cookies for other programs of this machine come along.
+const LIMITS: Limits =
+    Limits { head: 64 * 1024, fields: 100, head_time: HEAD_DEADLINE, body_silence: HEAD_DEADLINE };
 /// What running answers get when the server stops.
 const DRAIN: Duration = Duration::from_secs(5);
 /// Connections at one time.
@@ -232,10 +239,22 @@ impl Desk {
     where
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
+        let (stream, inspection) = Inspected::new(stream, LIMITS);
+        let routes = TowerToHyperService::new(router);
+        let service = service_fn(move |request| {
+            let (inspection, routes) = (inspection.clone(), routes.clone());
+            async move {
+                match inspection.enter() {
+                    Some(fault) => Ok(gate::refuse(fault)),
+                    None => routes.call(request).await,
+                }
+            }
+        });
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
-            .header_read_timeout(HEAD_DEADLINE)
-            .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+            .header_read_timeout(IDLE)
+            .max_buf_size(LIMITS.head)
+            .serve_connection(TokioIo::new(stream), service);
         let mut connection = std::pin::pin!(connection);
         let ended = tokio::select! {
             ended = connection.as_mut() => ended,

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// Fields that never travel further than one connection (RFC 9110 section 7.6.1), besides those that
 /// `Connection` names.
-const HOP_BY_HOP: [&str; 9] = [
+const HOP_BY_HOP: [&str; 10] = [
     "connection",
     "keep-alive",
     "proxy-connection",
@@ -13,8 +13,49 @@ const HOP_BY_HOP: [&str; 9] = [
     "trailer",
     "transfer-encoding",
     "upgrade",
+    "http2-settings",
     "proxy-authenticate",
     "proxy-authorization",
+];
+
+/// Fields that are meant for the other end, whoever names them in `Connection` (RFC 9110 section 7.6.1): a
+/// message without them would mean something else. One client could strip another's conditions off a stored
+/// answer, or an origin's `private` off its own.
+const END_TO_END: [&str; 34] = [
+    "accept-encoding",
+    "accept-ranges",
+    "age",
+    "authorization",
+    "cache-control",
+    "content-disposition",
+    "content-encoding",
+    "content-language",
+    "content-length",
+    "content-location",
+    "content-range",
+    "content-security-policy",
+    "content-type",
+    "cookie",
+    "date",
+    "etag",
+    "expires",
+    "host",
+    "if-match",
+    "if-modified-since",
+    "if-none-match",
+    "if-range",
+    "if-unmodified-since",
+    "larder-digest",
+    "larder-peers",
+    "last-modified",
+    "location",
+    "pragma",
+    "range",
+    "retry-after",
+    "set-cookie",
+    "vary",
+    "via",
+    "www-authenticate",
 ];
 
 /// A response head as it is kept: status and end-to-end fields in their order.
@@ -31,7 +72,8 @@ pub fn is_hop_by_hop(name: &HeaderName) -> bool {
     HOP_BY_HOP.contains(&name.as_str())
 }
 
-/// The fields without those that belong to one connection, `Connection`'s own list included.
+/// The fields without those that belong to one connection, `Connection`'s own list included as far as it may
+/// decide.
 pub fn hop_by_hop_removed(headers: &HeaderMap) -> HeaderMap {
     let named: Vec<String> = headers
         .get_all(header::CONNECTION)
@@ -39,6 +81,7 @@ pub fn hop_by_hop_removed(headers: &HeaderMap) -> HeaderMap {
         .filter_map(|value| value.to_str().ok())
         .flat_map(|value| value.split(','))
         .map(|name| name.trim().to_ascii_lowercase())
+        .filter(|name| !END_TO_END.contains(&name.as_str()))
         .collect();
     let mut kept = HeaderMap::with_capacity(headers.len());
     for (name, value) in headers {
@@ -107,6 +150,20 @@ mod tests {
         headers.append("transfer-encoding", HeaderValue::from_static("chunked"));
         let kept = hop_by_hop_removed(&headers);
         assert_eq!(kept.keys().map(HeaderName::as_str).collect::<Vec<_>>(), ["x-two"]);
+    }
+
+    #[test]
+    fn what_is_for_the_other_end_stays_although_connection_names_it() {
+        let mut headers = HeaderMap::new();
+        let named = HeaderValue::from_static("Authorization, cache-control, Content-Length, X-One");
+        headers.append("connection", named);
+        for name in ["authorization", "cache-control", "content-length", "x-one", "http2-settings"] {
+            headers.append(name, HeaderValue::from_static("1"));
+        }
+        let kept = hop_by_hop_removed(&headers);
+        let names: Vec<_> = kept.keys().map(HeaderName::as_str).collect();
+        assert_eq!(names, ["authorization", "cache-control", "content-length"]);
+        assert!(END_TO_END.is_sorted());
     }
 
     #[test]

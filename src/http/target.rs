@@ -76,7 +76,7 @@ impl Target {
             return Err(TargetError::UserInfo);
         }
         let authority: http::uri::Authority = authority.parse().map_err(|_ignored| TargetError::Host)?;
-        if authority.host().is_empty() {
+        if !is_authority(authority.as_str().as_bytes()) {
             return Err(TargetError::Host);
         }
         let port = match authority.as_str().strip_prefix(authority.host()) {
@@ -181,6 +181,31 @@ impl Target {
     }
 }
 
+/// Whether this is `host` or `host:port` and nothing else: a name of the characters that names have, an IPv4
+/// address, or an IPv6 address in brackets. A zone (RFC 6874) means something on one machine alone and is none
+/// of it; nor is percent-encoding, which no resolver decodes.
+pub(super) fn is_authority(text: &[u8]) -> bool {
+    let (host, port) = match text.strip_prefix(b"[") {
+        Some(rest) => {
+            let Some(end) = rest.iter().position(|byte| *byte == b']') else { return false };
+            let (address, port) = rest.split_at(end);
+            let address = std::str::from_utf8(address).unwrap_or_default();
+            if address.parse::<std::net::Ipv6Addr>().is_err() {
+                return false;
+            }
+            (&b"ipv6"[..], port.get(1..).unwrap_or_default())
+        }
+        None => text.split_at(text.iter().position(|byte| *byte == b':').unwrap_or(text.len())),
+    };
+    let digits = port.strip_prefix(b":").unwrap_or_default();
+    let is_port = port.is_empty()
+        || digits.is_empty()
+        || (digits.iter().all(u8::is_ascii_digit)
+            && std::str::from_utf8(digits).is_ok_and(|digits| digits.parse::<u16>().is_ok()));
+    let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~".contains(byte);
+    !host.is_empty() && host.iter().all(is_name) && is_port && (port.is_empty() || port.starts_with(b":"))
+}
+
 /// Takes `.` and `..` segments out of a path made by joining (RFC 3986 section 5.2.4).
 fn remove_dots(path: &str) -> String {
     let (path, query) = path.split_once('?').map_or((path, None), |(p, q)| (p, Some(q)));
@@ -229,6 +254,39 @@ mod tests {
     fn h27_path_and_query_stay_as_they_came() {
         for path in ["/a%2Fb", "/a%2fb", "/%40x+y=z:q", "//a//b", "/./a/../b", "/?", "/a?b=%2B&c"] {
             assert_eq!(target(&format!("http://h{path}")).path(), path);
+        }
+    }
+
+    #[test]
+    fn an_authority_is_a_host_and_a_port_and_nothing_else() {
+        for good in ["h", "h:", "h:80", "a-b_c.example.", "127.0.0.1:65535", "[::1]", "[::1]:8080", "[::1]:"]
+        {
+            assert!(is_authority(good.as_bytes()), "{good}");
+        }
+        for wrong in [
+            "",
+            ":80",
+            "u@h",
+            "h:65536",
+            "h:+80",
+            "h:8 0",
+            "h h",
+            "h/p",
+            "h\\x",
+            "h,i",
+            "a%2eb",
+            "[::1",
+            "[::1]x",
+            "[fe80::1%25eth0]",
+            "[v1.x]",
+            "::1",
+            "h:80:80",
+            "[127.0.0.1]",
+            "h?",
+            "ä",
+        ] {
+            assert!(!is_authority(wrong.as_bytes()), "{wrong}");
+            assert!(Target::new(Scheme::Http, wrong, "/").is_err(), "{wrong}");
         }
     }
 

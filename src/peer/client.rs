@@ -196,8 +196,10 @@ impl Client {
         let asker = self.0.identity.node();
         let bearer = Bearer { grant, thing, asker, holder: holder.node, counter };
         let token = self.0.keys.seal_bearer(&bearer).map_err(PullError::own)?;
+        // a zone is this machine's own name for a link
+        let host = SocketAddr::new(holder.address.ip(), holder.address.port()).to_string();
         let mut request = Request::get(wire::path_of(&thing))
-            .header(header::HOST, holder.address.to_string())
+            .header(header::HOST, host)
             .header(header::AUTHORIZATION, format!("Bearer {token}"));
         if from > 0 {
             request = request.header(header::RANGE, format!("bytes={from}-"));

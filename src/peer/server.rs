@@ -1,9 +1,9 @@
 //! Giving to neighbours: connections, and who may have what.
 //!
 //! A refused address is dropped before a byte is read. Every wait has a deadline: for the TLS handshake, for
-//! the head of each request (which is also how long an idle connection is kept), for the shelf, and for a
-//! reader that does not read. Offences are told to the [`BanList`]: a token that no accepted key opens or none
-//! at all, another path or method than the two of this port, and what is no HTTP (or no TLS) at all. An
+//! the head of each request, for the next one on an idle connection, for the shelf, and for a reader that
+//! does not read. Offences are told to the [`BanList`]: a token that no accepted key opens or none at all,
+//! another path or method than the two of this port, and what is not HTTP beyond doubt (or no TLS). An
 //! everyday refusal (403 to a neighbour whose grant has ended, 404, 416, 503) is none.
 //!
 //! No answer carries a date. A stop lets running bodies go on; who waits for them is whoever owns the
@@ -36,6 +36,7 @@ use super::{Config, ResourceHead, Tls};
 use crate::ban::BanList;
 use crate::digest::Digest;
 use crate::http::Body;
+use crate::http::inspect::{self, Inspected};
 use crate::net::listener::{Accepted, Acceptor, ConnectionLimit, Permit};
 use crate::net::throttle::Throttle;
 use crate::seal::{Grants, SiteKeys};
@@ -43,8 +44,9 @@ use crate::shutdown::{Drain, Shutdown};
 use crate::tls::{self, Identity, NodeId, TlsError};
 use crate::unit::Rate;
 
-/// A request of ours has a head of well under 1 KiB.
+/// A request of ours has a head of well under 1 KiB, and no body.
 const MOST_HEAD: usize = 8 * 1024;
+const MOST_FIELDS: usize = 64;
 
 /// Where things for neighbours come from.
 pub struct Shelf {
@@ -91,7 +93,7 @@ pub struct Limits {
     pub per_address: usize,
     /// Until the TLS handshake is through: 5 s.
     pub handshake: Duration,
-    /// Until the head of a request is whole: 10 s, from the end of the one before.
+    /// Until the head of a request is whole: 10 s from its first byte, which may take as long again.
     pub header: Duration,
     /// Until the shelf has opened a thing, which may have to be read whole first: 60 s.
     pub shelf: Duration,
@@ -245,14 +247,29 @@ impl Server {
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
+        let limits = &self.0.limits;
+        let (stream, inspection) = Inspected::new(
+            stream,
+            inspect::Limits {
+                head: MOST_HEAD,
+                fields: MOST_FIELDS,
+                head_time: limits.header,
+                body_silence: limits.header,
+            },
+        );
         let service = service_fn(move |request| {
-            let server = self.clone();
-            async move { server.answer(&caller, &request).await }
+            let (server, inspection) = (self.clone(), inspection.clone());
+            async move {
+                match inspection.enter() {
+                    Some(fault) => Ok(server.refuse(&caller, fault)),
+                    None => server.answer(&caller, &request).await,
+                }
+            }
         });
         let mut connection = pin!(
             http1::Builder::new()
                 .timer(TokioTimer::new())
-                .header_read_timeout(self.0.limits.header)
+                .header_read_timeout(limits.header * 2)
                 .max_header_size(MOST_HEAD)
                 .auto_date_header(false)
                 .serve_connection(TokioIo::new(stream), service)

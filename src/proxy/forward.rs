@@ -7,7 +7,8 @@ use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 
 use super::direct::{self, Direct};
-use super::guard::{check_browser, check_framing};
+use super::guard::check_browser;
+use super::hops;
 use super::mirror::Mirrored;
 use super::stream::Abort;
 use super::{Proxy, pac, respond};
@@ -53,15 +54,24 @@ impl Proxy {
     /// Answers one request; whatever goes wrong is an answer too.
     pub(super) async fn answer(&self, request: Request<Incoming>, visit: &Visit) -> Response<Body> {
         self.0.engine.ledger().request();
-        let answered = self.route(request, visit).await;
-        answered.unwrap_or_else(|problem| respond::refuse(problem, &self.via()))
+        let is_connect = request.method() == Method::CONNECT;
+        let refused = match self.route(request, visit).await {
+            Ok(response) => return response,
+            Err(problem) => respond::refuse(problem, &self.via()),
+        };
+        // what was meant for the other end of a tunnel is no request to us
+        if is_connect { respond::closing(refused) } else { refused }
     }
 
     async fn route(&self, request: Request<Incoming>, visit: &Visit) -> Result<Response<Body>, Problem> {
-        check_framing(&request)?;
         self.check_client(visit.client)?;
         if request.method() == Method::CONNECT {
             return self.connect(request, visit).await;
+        }
+        hops::check_expectation(request.headers())?;
+        let hops_left = hops::left(&request)?;
+        if hops_left == Some(0) {
+            return Ok(hops::last_hop());
         }
         if pac::is_asked_for(&request) {
             check_browser(request.headers(), &self.0.hosts)?;
@@ -76,6 +86,9 @@ impl Proxy {
             headers.remove(name);
         }
         self.add_via(&mut headers);
+        if let Some(left) = hops_left {
+            headers.insert(header::MAX_FORWARDS, HeaderValue::from(left - 1));
+        }
         if let Door::Mirror(mirrored) = &entered.door {
             mirrored.prepare(&mut headers);
         }

@@ -1,43 +1,13 @@
-//! Which requests are let in: framing beyond doubt, a client that is allowed, no loop.
+//! Which requests are let in: a client that is allowed, no loop, no foreign page.
 
 use std::net::IpAddr;
 
+use http::StatusCode;
 use http::header::{self, HeaderMap};
-use http::{Method, Request, StatusCode, Version};
 
 use super::Proxy;
 use crate::http::Target;
 use crate::rest::Problem;
-
-/// Looks a request's framing over (RFC 9112 section 6): what could be read in two ways is refused.
-pub(super) fn check_framing<B>(request: &Request<B>) -> Result<(), Problem> {
-    let (headers, version) = (request.headers(), request.version());
-    let encodings: Vec<_> = headers.get_all(header::TRANSFER_ENCODING).iter().collect();
-    if !encodings.is_empty() && headers.contains_key(header::CONTENT_LENGTH) {
-        return Err(malformed("the request has both Content-Length and Transfer-Encoding"));
-    }
-    if !encodings.is_empty() && version == Version::HTTP_10 {
-        return Err(malformed("an HTTP/1.0 request has a Transfer-Encoding"));
-    }
-    let chunked = |value: &&http::HeaderValue| value.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked");
-    if encodings.len() > 1 || !encodings.iter().all(chunked) {
-        return Err(malformed("the request has a Transfer-Encoding other than one `chunked`"));
-    }
-    if headers.get_all(header::CONTENT_LENGTH).iter().count() > 1 {
-        return Err(malformed("the request has more than one Content-Length"));
-    }
-    let hosts = headers.get_all(header::HOST).iter().count();
-    if hosts > 1 || (hosts == 0 && version == Version::HTTP_11 && request.method() != Method::CONNECT) {
-        return Err(malformed("the request needs exactly one Host"));
-    }
-    Ok(())
-}
-
-fn malformed(detail: &str) -> Problem {
-    Problem::new(StatusCode::BAD_REQUEST, "malformed-request", "Malformed request")
-        .detail(detail)
-        .hint("send the request as RFC 9112 describes it")
-}
 
 impl Proxy {
     /// Whether this client may use the doors.
@@ -91,47 +61,4 @@ pub(super) fn check_browser(headers: &HeaderMap, hosts: &crate::rest::Hosts) -> 
             .hint("open the address itself"));
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn request(version: Version, fields: &[(&'static str, &'static str)]) -> Request<()> {
-        let mut request = Request::builder().version(version).uri("http://h/").body(()).unwrap();
-        for (name, value) in fields {
-            request.headers_mut().append(*name, value.parse().unwrap());
-        }
-        request
-    }
-
-    #[test]
-    fn h42_what_can_be_read_in_two_ways_is_refused() {
-        let refused: &[&[(&str, &str)]] = &[
-            &[("host", "h"), ("content-length", "5"), ("transfer-encoding", "chunked")],
-            &[("host", "h"), ("transfer-encoding", "chunked, chunked")],
-            &[("host", "h"), ("transfer-encoding", "chunked"), ("transfer-encoding", "chunked")],
-            &[("host", "h"), ("transfer-encoding", "gzip, chunked")],
-            &[("host", "h"), ("transfer-encoding", "xchunked")],
-            &[("host", "h"), ("content-length", "5"), ("content-length", "5")],
-            &[("host", "h"), ("host", "i")],
-            &[],
-        ];
-        for fields in refused {
-            assert!(check_framing(&request(Version::HTTP_11, fields)).is_err(), "{fields:?}");
-        }
-        assert!(check_framing(&request(Version::HTTP_10, &[("transfer-encoding", "chunked")])).is_err());
-    }
-
-    #[test]
-    fn good_framing_passes() {
-        for fields in [
-            vec![("host", "h")],
-            vec![("host", "h"), ("content-length", "5")],
-            vec![("host", "h"), ("transfer-encoding", "Chunked")],
-        ] {
-            assert!(check_framing(&request(Version::HTTP_11, &fields)).is_ok(), "{fields:?}");
-        }
-        assert!(check_framing(&request(Version::HTTP_10, &[])).is_ok());
-    }
 }

@@ -16,19 +16,23 @@ use tokio::io::{AsyncRead, AsyncWrite, DuplexStream};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-use super::Proxy;
 use super::forward::Visit;
 use super::stream::{Abort, ClientStream};
+use super::{Proxy, respond};
+use crate::http::inspect::{Fault, Inspected, Limits};
 use crate::http::{Body, BodyError, boxed};
 use crate::net::listener::{Accepted, Acceptor, ConnectionLimit};
 use crate::shutdown::{Drain, Shutdown};
 
-/// A head must be there after this long, also the first byte of it.
-const HEAD_DEADLINE: Duration = Duration::from_secs(30);
-/// Heads up to this size are read (RFC 9110 section 5.4 asks for no limit in particular); more is a 431.
-const HEAD_SIZE: usize = 128 * 1024;
-/// Fields in one head.
-const HEAD_FIELDS: usize = 512;
+/// What one request may ask of us. RFC 9110 section 5.4 asks for no size in particular; more is a 431.
+const LIMITS: Limits = Limits {
+    head: 128 * 1024,
+    fields: 512,
+    head_time: Duration::from_secs(30),
+    body_silence: Duration::from_secs(60),
+};
+/// So long a connection may be idle between two requests, and before the first one.
+const IDLE: Duration = Duration::from_secs(60);
 /// How long the last bytes of an answer have to leave when the program stops.
 const LAST_BYTES: Duration = Duration::from_secs(1);
 /// Connections of all clients together, and of one address.
@@ -87,22 +91,32 @@ impl Proxy {
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
+        let (stream, inspection) = Inspected::new(stream, LIMITS);
         let io = TokioIo::new(stream);
         let (here, busy) = (Arc::new((self, visit)), Busy::default());
         let at_work = busy.clone();
         let service = service_fn(move |request: Request<Incoming>| {
             let (here, guest) = (Arc::clone(&here), at_work.enter());
+            let inspection = inspection.clone();
             async move {
                 let (proxy, visit) = here.as_ref();
-                let response = proxy.answer(request, visit).await;
+                let response = match inspection.enter() {
+                    Some(fault) => proxy.refuse(fault, visit.client),
+                    None => {
+                        let response = proxy.answer(request, visit).await;
+                        // a body that broke on its way is what went wrong, whoever noticed it
+                        let broken = inspection.fault().filter(|_| response.status().is_server_error());
+                        broken.map_or(response, |fault| proxy.refuse(fault, visit.client))
+                    }
+                };
                 Ok::<_, std::convert::Infallible>(response.map(|body| guest.until_end_of(body)))
             }
         });
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
-            .header_read_timeout(HEAD_DEADLINE)
-            .max_buf_size(HEAD_SIZE)
-            .max_headers(HEAD_FIELDS)
+            .header_read_timeout(IDLE)
+            .max_buf_size(LIMITS.head)
+            .max_headers(LIMITS.fields)
             .serve_connection(io, service)
             .with_upgrades();
         tokio::pin!(connection);
@@ -120,6 +134,14 @@ impl Proxy {
         if let Err(error) = ended {
             tracing::debug!(%error, "a client's connection ended");
         }
+    }
+}
+
+impl Proxy {
+    /// The answer to what was no request beyond doubt.
+    fn refuse(&self, fault: Fault, client: IpAddr) -> http::Response<Body> {
+        tracing::debug!(client.address = %client, %fault, "a request is refused");
+        respond::closing(respond::refuse(fault.into(), &self.via()))
     }
 }
 

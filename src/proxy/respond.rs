@@ -68,11 +68,14 @@ pub(super) fn refuse(problem: Problem, via: &str) -> Response<Body> {
     if response.status() == StatusCode::SERVICE_UNAVAILABLE {
         response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("5"));
     }
-    if response.status() == StatusCode::BAD_REQUEST {
-        // what follows a request that could not be read cannot be read either
-        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
-    }
     sign(&mut response, &CacheStatus::default(), via);
+    // what follows a request that could not be read cannot be read either
+    if response.status() == StatusCode::BAD_REQUEST { closing(response) } else { response }
+}
+
+/// The last answer on its connection.
+pub(super) fn closing(mut response: Response<Body>) -> Response<Body> {
+    response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     response
 }
 

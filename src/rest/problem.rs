@@ -4,6 +4,7 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderValue, Response, StatusCode};
 use serde::Serialize;
 
+use crate::http::inspect::Fault;
 use crate::http::{Body, full};
 
 /// An error answer, `application/problem+json`.
@@ -68,6 +69,29 @@ impl Problem {
         fields.insert(CONTENT_TYPE, HeaderValue::from_static(Self::MEDIA_TYPE));
         fields.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
         response
+    }
+}
+
+impl From<Fault> for Problem {
+    fn from(fault: Fault) -> Self {
+        let (code, title, hint) = match fault.status() {
+            StatusCode::REQUEST_TIMEOUT => {
+                ("request-timeout", "The request did not come in time", "send it again, without pauses")
+            }
+            StatusCode::URI_TOO_LONG => {
+                ("target-too-long", "The target is too long", "send what is long in the body")
+            }
+            StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => (
+                "head-too-large",
+                "The header section is too large",
+                "send fewer or shorter fields: cookies, mostly",
+            ),
+            StatusCode::HTTP_VERSION_NOT_SUPPORTED => {
+                ("version", "The version is not supported", "speak HTTP/1.1")
+            }
+            _ => ("malformed-request", "Malformed request", "send the request as RFC 9112 describes it"),
+        };
+        Self::new(fault.status(), code, title).detail(fault.to_string()).hint(hint)
     }
 }
 

@@ -6,6 +6,7 @@ use http::{Method, Request, Response, StatusCode};
 use super::upload::Upload;
 use super::{Caller, Found, Proof, Server};
 use crate::digest::Digest;
+use crate::http::inspect::Fault;
 use crate::http::{Body, boxed, empty, full};
 use crate::peer::wire;
 use crate::policy;
@@ -45,6 +46,14 @@ impl Server {
                 Ok(problem(StatusCode::FORBIDDEN, "the grant has ended: ask again"))
             }
         }
+    }
+
+    /// The answer to what was no request beyond doubt; no neighbour sends that.
+    pub(super) fn refuse(&self, caller: &Caller, fault: Fault) -> Response<Body> {
+        if !fault.is_slowness() {
+            self.offence(caller.address, "malformed HTTP");
+        }
+        closing(problem(fault.status(), &fault.to_string()))
     }
 
     /// Which thing a request may have. Nothing of what this node holds is looked at here.
