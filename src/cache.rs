@@ -16,6 +16,7 @@ mod limits;
 mod open;
 mod partials;
 mod prove;
+mod reckon;
 mod reconcile;
 mod room;
 #[cfg(test)]
@@ -57,6 +58,7 @@ struct Inner {
     pins: RwLock<HashSet<Digest>>,
     handles: Handles,
     proving: Proving,
+    reckoning: tokio::sync::Mutex<()>,
     space: Space,
     partials: Partials,
     arrived: RwLock<HashMap<Digest, Blob>>,
@@ -112,6 +114,7 @@ impl Cache {
             pins: RwLock::new(pins),
             handles: Handles::default(),
             proving: Proving::default(),
+            reckoning: tokio::sync::Mutex::default(),
             space: Space::default(),
             partials,
             arrived: RwLock::default(),

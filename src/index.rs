@@ -4,7 +4,7 @@
 //! 200 ms later, so no caller waits for SQLite or sees its troubles (they stand in
 //! [`Health`](crate::telemetry::Health) as `index` and `state`). Two files in the state folder:
 //!
-//! - `index.db`: [`BlobRecord`], [`ResourceRecord`] and [`ExpectationRecord`]. It is a description: files are the
+//! - `index.db`: [`BlobRecord`], [`ResourceRecord`], [`ExpectationRecord`] and [`DigestRecord`]. It is a description: files are the
 //!   truth, a lost answer costs a revalidation, and a lost expectation costs a question to the origin. A damaged or unreadable file is moved to `index.db.damaged` and made anew,
 //!   which [`Opened::fresh`] tells the caller, who then looks at the store.
 //! - `state.db`: [`BanRecord`], [`CutRecord`], settings. It cannot be rebuilt, so a damaged one refuses to open
@@ -19,6 +19,7 @@
 mod ban;
 mod blob;
 mod cut;
+mod digest;
 mod expectation;
 mod hot;
 mod migrations;
@@ -35,7 +36,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::clock::{SharedClock, Timestamp};
-use crate::digest::{Digest, Stated};
+use crate::digest::{Algorithm, Digest, Stated, StatedKey};
 use crate::orm::Writer;
 use crate::policy::{ResourceKey, UrlKey};
 use crate::telemetry::Health;
@@ -43,6 +44,7 @@ use crate::telemetry::Health;
 pub use ban::{BanColumns, BanRecord};
 pub use blob::{BlobColumns, BlobRecord, Totals};
 pub use cut::{CutColumns, CutRecord};
+pub use digest::{DigestColumns, DigestRecord};
 pub use expectation::{ExpectationColumns, ExpectationRecord};
 pub use open::IndexError;
 pub use resource::{ResourceColumns, ResourceRecord};
@@ -181,6 +183,23 @@ impl Index {
     /// Forgets what was stated for a URL, if it is still this.
     pub fn drop_expectation(&self, url: &UrlKey, stated: &Stated) {
         if self.0.shelf.expectations.remove(url, stated) {
+            self.0.writer.mark();
+        }
+    }
+
+    /// The blob that has this digest, where the algorithm is strong enough to name it by.
+    pub fn blob_of(&self, stated: &StatedKey) -> Option<Digest> {
+        self.0.shelf.digests.blob(stated)
+    }
+
+    /// What a blob's digest in another algorithm is, if it was reckoned.
+    pub fn digest_of(&self, blob: &Digest, algorithm: Algorithm) -> Option<Stated> {
+        self.0.shelf.digests.of(blob, algorithm)
+    }
+
+    /// Notes what was reckoned of a blob's own bytes.
+    pub fn put_digest(&self, stated: Stated, blob: Digest, now: Timestamp) {
+        if self.0.shelf.digests.put(stated, blob, now) {
             self.0.writer.mark();
         }
     }

@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::digest::Digest;
+use crate::digest::{Algorithm, Digest};
 
 pub use blob::Blob;
 pub use growing::{End, Failure, Follower, Growing, Hold, Mark, Progress, WriteError, WriteNote, Writer};
@@ -156,10 +156,15 @@ impl Store {
     }
 
     /// Takes up a partial left by an earlier run, after checking that its prefix is what was recorded; none
-    /// (and the partial is gone) if it is not.
-    pub fn resume(&self, record: &PartialRecord) -> Result<Option<Ingest>, StoreError> {
+    /// (and the partial is gone) if it is not. Another
+    /// algorithm can be reckoned beside SHA-256.
+    pub fn resume(
+        &self,
+        record: &PartialRecord,
+        beside: Option<Algorithm>,
+    ) -> Result<Option<Ingest>, StoreError> {
         self.owned()?;
-        Ingest::resume(self, record)
+        Ingest::resume(self, record, beside)
     }
 
     /// Partials left by an earlier run; whatever else lies in staging is cleared.

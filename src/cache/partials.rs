@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use super::{Cache, NoRoom, Reservation};
+use crate::digest::Algorithm;
 use crate::store::{Ingest, PartialRecord, Store, StoreError};
 
 /// Partials by what they are of.
@@ -54,15 +55,20 @@ impl Cache {
         self.0.partials.lock().get(key).cloned()
     }
 
-    /// Takes up a partial of a thing of `total` bytes, if its bytes are still right. It belongs to the caller
-    /// then. Blocks on the disk.
-    pub fn resume(&self, key: &str, total: Option<u64>) -> Result<Option<(Ingest, Reservation)>, NoRoom> {
+    /// Takes up a partial of a thing of `total` bytes, if its bytes are still right, reckoning another algorithm
+    /// beside where one is given. It belongs to the caller then. Blocks on the disk.
+    pub fn resume(
+        &self,
+        key: &str,
+        total: Option<u64>,
+        beside: Option<Algorithm>,
+    ) -> Result<Option<(Ingest, Reservation)>, NoRoom> {
         let (Some(store), Some(record)) = (&self.0.store, self.0.partials.lock().remove(key)) else {
             return Ok(None);
         };
         let room = self.reserve(total.unwrap_or(record.offset).max(record.offset));
         let reservation = room.inspect_err(|_| store.forget(&record))?;
-        Ok(store.resume(&record)?.map(|ingest| (ingest, reservation)))
+        Ok(store.resume(&record, beside)?.map(|ingest| (ingest, reservation)))
     }
 
     /// Keeps what was received for a later transfer. Blocks on the disk.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::cache::Cache;
 use crate::clock::SharedClock;
+use crate::digest::Digest;
 use crate::discovery::{Holding, Holdings, Wanted};
 use crate::index::ResourceRecord;
 use crate::peer::{self, Found, ResourceHead, Shelf};
@@ -19,6 +20,23 @@ pub(super) struct Shared {
 impl Shared {
     pub(super) fn new(cache: Cache, server: peer::Server) -> Self {
         Self { cache, server }
+    }
+
+    fn of_blob(&self, digest: &Digest) -> Option<Holding> {
+        let size = self.cache.holds(digest)?;
+        let records = self.cache.index().resources_of(digest);
+        if !records.is_empty() && !records.iter().any(|record| record.shareable) {
+            return None;
+        }
+        let resource = records.iter().find(|record| record.shareable).map(|record| record.resource_key);
+        Some(Holding {
+            digest: Some(*digest),
+            size: Some(size),
+            resource,
+            complete: true,
+            busy: self.server.is_busy(),
+            ..Holding::default()
+        })
     }
 
     fn of_resource(&self, record: &ResourceRecord) -> Option<Holding> {
@@ -46,23 +64,8 @@ impl Holdings for Shared {
                     variants.iter().filter(|record| record.shareable && record.answer.head.status == 200);
                 shareable.filter_map(|record| self.of_resource(record)).next()
             }
-            Wanted::Blob(digest) => {
-                let size = self.cache.holds(digest)?;
-                let records = self.cache.index().resources_of(digest);
-                if !records.is_empty() && !records.iter().any(|record| record.shareable) {
-                    return None;
-                }
-                let resource =
-                    records.iter().find(|record| record.shareable).map(|record| record.resource_key);
-                Some(Holding {
-                    digest: Some(*digest),
-                    size: Some(size),
-                    resource,
-                    complete: true,
-                    busy: self.server.is_busy(),
-                    ..Holding::default()
-                })
-            }
+            Wanted::Stated(key) => self.of_blob(&self.cache.index().blob_of(key)?),
+            Wanted::Blob(digest) => self.of_blob(digest),
         }
     }
 
@@ -70,7 +73,7 @@ impl Holdings for Shared {
         u8::try_from(self.server.uploads().saturating_mul(8)).unwrap_or(u8::MAX)
     }
 
-    fn doubted(&self, digest: &crate::digest::Digest) {
+    fn doubted(&self, digest: &Digest) {
         let (cache, digest) = (self.cache.clone(), *digest);
         // joined by nobody but the runtime: it ends with the read of one file
         drop(tokio::spawn(async move {

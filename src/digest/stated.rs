@@ -54,7 +54,7 @@ pub struct Stated {
 }
 
 /// Names a [`Stated`] in a fixed length: what neighbours ask for, whatever the algorithm.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StatedKey([u8; 32]);
 
 impl Algorithm {
@@ -237,6 +237,12 @@ impl StatedKey {
     /// Its 32 bytes.
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0
+    }
+}
+
+impl fmt::Debug for StatedKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "StatedKey({})", hex(&self.0))
     }
 }
 

@@ -1,6 +1,6 @@
 //! What is asked for and what a node says it has.
 
-use crate::digest::Digest;
+use crate::digest::{Digest, StatedKey};
 use crate::policy::{ResourceKey, UrlKey};
 
 /// What a `Find` asks for.
@@ -8,6 +8,8 @@ use crate::policy::{ResourceKey, UrlKey};
 pub enum Wanted {
     /// Bytes with this digest.
     Blob(Digest),
+    /// Bytes with this digest of another algorithm.
+    Stated(StatedKey),
     /// What this URL led to.
     Url(UrlKey),
 }

@@ -14,7 +14,7 @@ use http_body_util::{BodyExt as _, StreamBody};
 use super::ledger::{From, Ledger};
 use super::running::Running;
 use crate::clock::SharedClock;
-use crate::digest::{Digest, Hasher};
+use crate::digest::{Hasher, Stated};
 use crate::http::{Body, BodyError, boxed};
 use crate::index::Index;
 use crate::policy::UrlKey;
@@ -250,9 +250,10 @@ impl http_body::Body for Hinted {
 }
 
 /// A body that passes through and must have this digest: its end waits for the proof.
-pub(super) fn judged(body: Body, digest: Digest, cuts: Cuts) -> Body {
+pub(super) fn judged(body: Body, stated: Stated, cuts: Cuts) -> Body {
     const TAIL: usize = 64 * 1024;
-    let state = (body, Hasher::new(), VecDeque::<Bytes>::new(), 0u64, cuts);
+    let hasher = Hasher::beside(Some(stated.algorithm()));
+    let state = (body, hasher, VecDeque::<Bytes>::new(), 0u64, cuts);
     boxed(StreamBody::new(stream::try_unfold(
         state,
         move |(mut body, mut hasher, mut held, mut given, cuts)| async move {
@@ -276,7 +277,7 @@ pub(super) fn judged(body: Body, digest: Digest, cuts: Cuts) -> Body {
                             held.push_back(data);
                         }
                     }
-                    None if hasher.so_far() != digest => {
+                    None if !hasher.found().is(&stated) => {
                         cuts.note(given);
                         return Err(BodyError::from(Failure::Digest));
                     }
@@ -336,6 +337,7 @@ fn follow<S: Send + 'static>(
 mod tests {
     use super::*;
     use crate::clock::{ManualClock, Timestamp};
+    use crate::digest::Digest;
 
     fn sums(ledger: &Ledger) -> (u64, u64, u64, u64, u64) {
         let t = ledger.traffic();
@@ -392,7 +394,7 @@ mod tests {
             Index::open(folder.path(), Arc::clone(&clock), crate::telemetry::Health::new()).unwrap().0;
         let url = UrlKey::from_bytes([0; 32]);
         let cuts = Cuts::new(index, clock, IpAddr::from([127, 0, 0, 1]), url);
-        let mut body = judged(boxed(StreamBody::new(stream::iter(frames))), digest, cuts);
+        let mut body = judged(boxed(StreamBody::new(stream::iter(frames))), digest.into(), cuts);
         let mut given = 0;
         while let Some(frame) = body.frame().await {
             match frame {

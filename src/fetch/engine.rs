@@ -19,6 +19,7 @@ use super::view::TransferView;
 use super::want::Want;
 use crate::cache::Cache;
 use crate::clock::SharedClock;
+use crate::digest::Stated;
 use crate::ecosystem;
 use crate::http::{Body, Target};
 use crate::index::ResourceRecord;
@@ -125,9 +126,7 @@ impl Engine {
         let rule = self.0.rules.load().for_target(&want.target).clone();
         let url = UrlKey::of(&want.target, &rule.ignore_query);
         self.refuse_rest_of_a_cut(&want, &url)?;
-        let named = ecosystem::classify(&want.target).digest;
-        let digest = want.stated.or(named);
-        let judge = Judge { digest, binding: digest.is_some() };
+        let judge = self.judge_of(&want);
         let mut case = Case { want, url, rule, judge, why: "uri-miss" };
         if case.want.is_authorized() {
             case.why = "request";
@@ -137,7 +136,12 @@ impl Engine {
                 self.lead_alone(case, None).await
             };
         }
-        if let Some(digest) = digest
+        if let Some(stated) = case.judge.stated {
+            // what the URL led to may be the thing, though nobody has reckoned this algorithm of it yet
+            self.reckon_held(&case, stated).await;
+            case.judge = self.judge_of(&case.want);
+        }
+        if let Some(digest) = case.judge.digest
             && let Some(reply) = self.serve_digest(&case, digest).await?
         {
             return Ok(reply);
@@ -171,9 +175,37 @@ impl Engine {
         UrlKey::of(target, &self.0.rules.load().for_target(target).ignore_query)
     }
 
+    /// What the client or the URL says the bytes are.
+    fn judge_of(&self, want: &Want) -> Judge {
+        let named = ecosystem::classify(&want.target).digest.map(Stated::from);
+        Judge::binding(want.stated.or(named), |stated| self.0.cache.index().blob_of(&stated.key()))
+    }
+
+    /// Where a strong digest must hold, what a URL led to earlier is no answer: the thing itself was looked for
+    /// before. A weak one chooses among what the URL led to.
+    fn may_answer(&self, case: &Case, stored: &ResourceRecord) -> bool {
+        match (case.judge.bound(), case.judge.named()) {
+            (None, _) => true,
+            (Some(_), Some(_)) => false,
+            (Some(weak), None) => {
+                let known = |blob| self.0.cache.index().digest_of(&blob, weak.algorithm());
+                stored.digest.and_then(known) == Some(weak)
+            }
+        }
+    }
+
+    /// Reckons the algorithm of `stated` of what this URL led to, once for each blob.
+    async fn reckon_held(&self, case: &Case, stated: Stated) {
+        for stored in self.0.cache.variants(&case.url) {
+            if let Some(digest) = stored.digest.filter(|_| stored.variance.matches(&case.want.headers)) {
+                self.0.cache.reckon(&digest, stated.algorithm()).await;
+            }
+        }
+    }
+
     async fn serve_or_fetch(&self, mut case: Case) -> Result<Reply, FetchError> {
-        // where a digest must hold, what a URL led to earlier is no answer: the thing itself was looked for before
-        let variants = if case.judge.binding { Vec::new() } else { self.0.cache.variants(&case.url) };
+        let mut variants = self.0.cache.variants(&case.url);
+        variants.retain(|variant| self.may_answer(&case, variant));
         // the newest that matches (RFC 9111 section 4.1) and whose bytes are still here
         let usable = |v: &&Arc<ResourceRecord>| {
             let is_held = v.digest.is_none_or(|digest| self.0.cache.holds(&digest).is_some());
@@ -255,7 +287,9 @@ impl Engine {
         }
         let alone = !policy::joins(&case.want.method, &case.want.headers)
             || (case.want.is_conditional() && stored.is_none())
-            || self.0.flights.is_alone(&case.url);
+            || self.0.flights.is_alone(&case.url)
+            // others would be judged by what only this client stated
+            || (case.judge.binding && case.judge.named().is_none());
         if alone && case.want.range().is_some() && stored.is_none() {
             return self.pass(&Case { why: "partial", ..case }).await;
         }
@@ -294,11 +328,11 @@ impl Engine {
         if let Some(running) = self.0.flights.running(key) {
             return soon_there(&running, range);
         }
-        match (case.judge.digest, self.neighbours(case)) {
-            (Some(digest), Some(neighbours)) => {
+        match (case.judge.wanted(), self.neighbours(case)) {
+            (Some(wanted), Some(neighbours)) => {
                 let near = matches!(range, RangeRequest::From { first, .. } if first <= AHEAD);
                 let is_small = |size: u64| size <= super::judge::WHOLE;
-                let holders = neighbours.holders(digest).await;
+                let holders = neighbours.holders(wanted).await;
                 holders.iter().any(|offer| near || offer.holding.size.is_some_and(is_small))
             }
             _ => false,
@@ -342,10 +376,7 @@ impl Engine {
 
 impl Case {
     pub(super) fn flight_key(&self) -> FlightKey {
-        match self.judge.digest {
-            Some(digest) if self.judge.binding => FlightKey::Digest(digest),
-            _ => FlightKey::Url(self.url),
-        }
+        self.judge.named().map_or(FlightKey::Url(self.url), FlightKey::Stated)
     }
 
     /// The same, asked of nobody but the origin.

@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use super::error::FetchError;
 use super::running::Running;
 use crate::clock::SharedClock;
-use crate::digest::Digest;
+use crate::digest::Stated;
 use crate::index::ResourceRecord;
 use crate::policy::UrlKey;
 
@@ -28,7 +28,7 @@ pub(super) enum FlightKey {
     /// Whatever the URL leads to.
     Url(UrlKey),
     /// This very thing.
-    Digest(Digest),
+    Stated(Stated),
 }
 
 /// What the leader found.

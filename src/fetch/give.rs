@@ -23,7 +23,7 @@ impl Engine {
         mut status: CacheStatus,
     ) -> Result<Reply, FetchError> {
         let interest = running.growing().interest();
-        if running.expected().is_some() {
+        if running.judge().is_set() {
             let progress = judged_or_opened(&running).await;
             match progress.end {
                 Some(End::Failed(Failure::Digest)) => {

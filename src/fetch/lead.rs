@@ -126,10 +126,9 @@ impl Lead {
     async fn find(&mut self, leads: bool) -> Result<Outcome, FetchError> {
         self.leads = leads;
         if let Some(neighbours) = self.engine.neighbours(&self.case)
-            && self.case.judge.binding
-            && let Some(digest) = self.case.judge.digest
+            && let Some(wanted) = self.case.judge.wanted()
         {
-            let offers = neighbours.holders(digest).await;
+            let offers = neighbours.holders(wanted).await;
             if let Some(transfer) = self.ask_holders(&neighbours, offers).await? {
                 return Ok(Outcome::Transfer(Box::new(transfer)));
             }
@@ -143,13 +142,12 @@ impl Lead {
         neighbours: &Neighbours,
         mut offers: Vec<Offer>,
     ) -> Result<Option<Transfer>, FetchError> {
-        let Some(digest) = self.case.judge.digest else { return Ok(None) };
         for _ in 0..HOLDERS {
             if offers.is_empty() {
                 break;
             }
             let offer = offers.remove(0);
-            let (pulled, head) = tokio::join!(neighbours.pull(&offer, digest, 0), neighbours.head(&offer));
+            let (pulled, head) = tokio::join!(neighbours.pull(&offer, 0), neighbours.head(&offer));
             let (size, body) = match pulled {
                 Ok(pulled) => pulled,
                 Err(error) => {
@@ -244,7 +242,8 @@ impl Lead {
     /// Asks the neighbours while the origin thinks, where their word could count.
     fn ask_by_url(&self) -> Option<Finding> {
         let config = self.engine.0.config.load();
-        if config.trust != Trust::Witness || self.case.judge.binding || self.stored.is_some() {
+        let is_named = self.case.judge.binding && self.case.judge.digest.is_some();
+        if config.trust != Trust::Witness || is_named || self.stored.is_some() {
             return None;
         }
         Some(self.engine.neighbours(&self.case)?.ask_url(self.case.url))
@@ -336,11 +335,10 @@ impl Lead {
 
     /// The origin's own answer, as it is. A digest that the client stated still judges it.
     fn pass(&self, response: Response<Body>) -> Result<Outcome, FetchError> {
-        let judge = self.case.judge;
-        match judge.digest {
-            Some(digest) if judge.binding && is_thing(response.status()) => {
+        match self.case.judge.bound() {
+            Some(stated) if is_thing(response.status()) => {
                 let cuts = self.engine.cuts(&self.case);
-                Ok(Outcome::Passed(response.map(|body| super::delivery::judged(body, digest, cuts))))
+                Ok(Outcome::Passed(response.map(|body| super::delivery::judged(body, stated, cuts))))
             }
             _ => Ok(Outcome::Passed(response)),
         }

@@ -33,20 +33,21 @@ impl Neighbours {
     }
 
     /// Those that hold a thing whole, in the order they came; waits as long as discovery says.
-    pub(super) async fn holders(&self, digest: Digest) -> Vec<Offer> {
-        let offers = self.discovery.find(Wanted::Blob(digest)).decided().await;
-        let holds = |offer: &discovery::Offer| is_usable(offer) && offer.holding.digest == Some(digest);
-        ranked(offers.into_iter().filter(holds).collect())
+    pub(super) async fn holders(&self, wanted: Wanted) -> Vec<Offer> {
+        let offers = self.discovery.find(wanted).decided().await;
+        let mut offers = ranked(offers.into_iter().filter(is_usable).collect());
+        // asked by another algorithm, holders say which blob it is: halves of two blobs are never joined
+        let named = offers.iter().find_map(|offer| offer.holding.digest);
+        offers.retain(|offer| offer.holding.digest.is_some() && offer.holding.digest == named);
+        offers
     }
 
-    /// The thing's bytes from `from` on.
-    pub(super) async fn pull(
-        &self,
-        offer: &Offer,
-        digest: Digest,
-        from: u64,
-    ) -> Result<(u64, Body), PullError> {
+    /// The bytes of what it offers, from `from` on.
+    pub(super) async fn pull(&self, offer: &Offer, from: u64) -> Result<(u64, Body), PullError> {
         let Way::Site { peer, grant } = &offer.way;
+        let Some(digest) = offer.holding.digest else {
+            return Err(PullError::Protocol("it does not say what it holds".to_owned()));
+        };
         let pulled = self.client.pull(&holder(peer), *grant, &digest, offer.holding.size, from).await;
         if let Err(PullError::Unreachable(_) | PullError::Timeout(_)) = &pulled {
             self.discovery.failed(peer.node);

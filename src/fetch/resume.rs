@@ -31,6 +31,6 @@ impl Note {
 pub(super) fn partial_key(key: FlightKey) -> String {
     match key {
         FlightKey::Url(url) => format!("url:{url}"),
-        FlightKey::Digest(digest) => digest.to_string(),
+        FlightKey::Stated(stated) => stated.to_string(),
     }
 }

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::delivery::{OpenCut, Tally};
+use super::judge::Judge;
 use super::ledger::From;
 use super::outcome;
 use super::view::TransferView;
@@ -20,8 +21,8 @@ pub struct Running {
     /// Replaced only while nobody has been told of it.
     answer: Mutex<(Arc<Answer>, bool)>,
     variance: Variance,
-    /// The digest it must have, if one is known.
-    expected: Mutex<Option<Digest>>,
+    /// What it is judged by now.
+    judge: Mutex<Judge>,
     growing: Growing,
     tally: Arc<Tally>,
     source: Mutex<(From, Option<std::net::IpAddr>)>,
@@ -36,7 +37,7 @@ pub(super) struct Opening {
     pub(super) url: String,
     pub(super) answer: Answer,
     pub(super) variance: Variance,
-    pub(super) expected: Option<Digest>,
+    pub(super) judge: Judge,
     pub(super) growing: Growing,
     pub(super) tally: Arc<Tally>,
     pub(super) source: (From, Option<std::net::IpAddr>),
@@ -49,7 +50,7 @@ impl Running {
             url: opening.url,
             answer: Mutex::new((Arc::new(opening.answer), false)),
             variance: opening.variance,
-            expected: Mutex::new(opening.expected),
+            judge: Mutex::new(opening.judge),
             growing: opening.growing,
             tally: opening.tally,
             source: Mutex::new(opening.source),
@@ -125,12 +126,18 @@ impl Running {
         }
     }
 
+    /// The digest it must have, if one is known.
     pub(super) fn expected(&self) -> Option<Digest> {
-        *self.expected.lock().unwrap_or_else(PoisonError::into_inner)
+        self.judge().digest
     }
 
-    pub(super) fn expect(&self, digest: Option<Digest>) {
-        *self.expected.lock().unwrap_or_else(PoisonError::into_inner) = digest;
+    /// What it is judged by now.
+    pub(super) fn judge(&self) -> Judge {
+        *self.judge.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn judge_by(&self, judge: Judge) {
+        *self.judge.lock().unwrap_or_else(PoisonError::into_inner) = judge;
     }
 
     /// From here on the bytes come from another source.

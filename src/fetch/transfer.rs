@@ -109,7 +109,7 @@ impl Transfer {
             url: begin.case.want.target.shown(),
             answer: begin.answer,
             variance: begin.variance,
-            expected: begin.judge.digest,
+            judge: begin.judge,
             growing: writer.growing(),
             tally,
             source: (begin.source.from, peer),
@@ -189,7 +189,7 @@ impl Transfer {
             }
         };
         match ended {
-            Ok(digest) => self.complete(digest, permit).await,
+            Ok(found) => self.complete(found, permit).await,
             Err(failure) => {
                 self.fail(failure).await;
                 drop(permit);
@@ -214,7 +214,7 @@ impl Transfer {
     /// Whether a later transfer could go on from what is here: the rest must be provably of the same thing.
     fn is_resumable(&self) -> bool {
         let tagged = self.running.answer().head.strong_etag().is_some();
-        !self.case.want.is_private() && self.used.is_empty() && (self.judge.binding || tagged)
+        !self.case.want.is_private() && self.used.is_empty() && (self.judge.named().is_some() || tagged)
     }
 }
 

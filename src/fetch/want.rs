@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use http::Method;
 use http::header::{self, HeaderMap, HeaderName};
 
-use crate::digest::Digest;
+use crate::digest::Stated;
 use crate::http::Target;
 use crate::origin::Reach;
 use crate::range::RangeRequest;
@@ -24,7 +24,7 @@ pub struct Want {
     /// The end-to-end fields of the request.
     pub headers: HeaderMap,
     /// The digest that the client stated for this request.
-    pub stated: Option<Digest>,
+    pub stated: Option<Stated>,
     /// Who asks.
     pub client: IpAddr,
     /// Where the request may go.

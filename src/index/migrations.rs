@@ -1,14 +1,16 @@
 //! The two databases and the steps that lead old ones here. Released steps never change: a new column is a
 //! line in its record and a new step at the end of its list.
 
-use super::{BanRecord, BlobRecord, CutRecord, ExpectationRecord, ResourceRecord, SettingRecord};
+use super::{
+    BanRecord, BlobRecord, CutRecord, DigestRecord, ExpectationRecord, ResourceRecord, SettingRecord,
+};
 use crate::orm::{Record as _, Schema, Step};
 
 /// `index.db`.
 pub(super) const INDEX: Schema = Schema {
     application_id: 0x4c44_0001,
-    tables: &[BlobRecord::TABLE, ResourceRecord::TABLE, ExpectationRecord::TABLE],
-    steps: &[Step(EXPECTATIONS)],
+    tables: &[BlobRecord::TABLE, ResourceRecord::TABLE, ExpectationRecord::TABLE, DigestRecord::TABLE],
+    steps: &[Step(EXPECTATIONS), Step(DIGESTS)],
 };
 
 /// `state.db`.
@@ -26,4 +28,13 @@ const EXPECTATIONS: &str = r#"CREATE TABLE "expectations" (
     "stated_by" TEXT NOT NULL,
     "stated_at" INTEGER NOT NULL,
     PRIMARY KEY ("url_key")
+) STRICT, WITHOUT ROWID;"#;
+
+/// 2 to 3: blobs by their digests in other algorithms.
+const DIGESTS: &str = r#"CREATE TABLE "digests" (
+    "stated_key" BLOB NOT NULL CHECK (length("stated_key") = 32),
+    "stated" TEXT NOT NULL,
+    "blob" BLOB NOT NULL CHECK (length("blob") = 32),
+    "reckoned_at" INTEGER NOT NULL,
+    PRIMARY KEY ("stated_key")
 ) STRICT, WITHOUT ROWID;"#;

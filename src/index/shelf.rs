@@ -7,13 +7,14 @@ use std::path::PathBuf;
 use super::ban::BANS;
 use super::blob::Blobs;
 use super::cut::CUTS;
+use super::digest::Digests;
 use super::expectation::Expectations;
 use super::hot::{Hot, Seeded};
 use super::migrations::{INDEX, STATE};
 use super::resource::Resources;
 use super::{BanRecord, CutRecord, SettingRecord, open};
 use crate::clock::Timestamp;
-use crate::digest::Digest;
+use crate::digest::{Digest, StatedKey};
 use crate::orm::{Changes, Database, DbError};
 use crate::policy::{ResourceKey, UrlKey};
 
@@ -23,6 +24,7 @@ pub(super) struct IndexShelf {
     pub(super) blobs: Blobs,
     pub(super) resources: Resources,
     pub(super) expectations: Expectations,
+    pub(super) digests: Digests,
     path: PathBuf,
 }
 
@@ -40,6 +42,7 @@ pub(super) struct IndexBatch {
     blobs: HashSet<Digest, Seeded>,
     resources: HashSet<ResourceKey, Seeded>,
     expectations: HashSet<UrlKey, Seeded>,
+    digests: HashSet<StatedKey, Seeded>,
 }
 
 /// The keys of changed rows of `state.db`.
@@ -52,8 +55,8 @@ pub(super) struct StateBatch {
 impl IndexShelf {
     pub(super) fn load(database: &Database) -> Result<Self, DbError> {
         let (blobs, resources) = (Blobs::load(database)?, Resources::load(database)?);
-        let expectations = Expectations::load(database)?;
-        Ok(Self { blobs, resources, expectations, path: database.path().to_owned() })
+        let (expectations, digests) = (Expectations::load(database)?, Digests::load(database)?);
+        Ok(Self { blobs, resources, expectations, digests, path: database.path().to_owned() })
     }
 }
 
@@ -99,20 +102,24 @@ impl Changes for IndexShelf {
     fn take(&self) -> Option<IndexBatch> {
         let (blobs, resources) = (self.blobs.rows.changed().take(), self.resources.changed().take());
         let expectations = self.expectations.rows.changed().take();
-        let changed = !blobs.is_empty() || !resources.is_empty() || !expectations.is_empty();
-        changed.then_some(IndexBatch { blobs, resources, expectations })
+        let digests = self.digests.rows.changed().take();
+        let changed =
+            !(blobs.is_empty() && resources.is_empty() && expectations.is_empty() && digests.is_empty());
+        changed.then_some(IndexBatch { blobs, resources, expectations, digests })
     }
 
     fn write(&self, batch: &IndexBatch, database: &Database) -> Result<(), DbError> {
         self.blobs.rows.write(&batch.blobs, database)?;
         self.resources.write(&batch.resources, database)?;
-        self.expectations.rows.write(&batch.expectations, database)
+        self.expectations.rows.write(&batch.expectations, database)?;
+        self.digests.rows.write(&batch.digests, database)
     }
 
     fn put_back(&self, batch: IndexBatch) {
         self.blobs.rows.changed().note_all(batch.blobs);
         self.resources.changed().note_all(batch.resources);
         self.expectations.rows.changed().note_all(batch.expectations);
+        self.digests.rows.changed().note_all(batch.digests);
     }
 
     fn reopen(&self, cause: Option<&DbError>) -> Result<Database, DbError> {
@@ -120,6 +127,7 @@ impl Changes for IndexShelf {
         self.blobs.rows.all_changed();
         self.resources.all_changed();
         self.expectations.rows.all_changed();
+        self.digests.rows.all_changed();
         Ok(database)
     }
 }

@@ -178,6 +178,22 @@ fn cuts_are_remembered_until_their_time() {
 }
 
 #[test]
+fn digests_in_other_algorithms_stay() {
+    let folder = tempfile::tempdir().unwrap();
+    let (index, _) = open(folder.path());
+    let strong = Stated::parse(&format!("blake3:{}", "0c".repeat(32))).unwrap();
+    let weak = Stated::parse(&format!("md5:{}", "0d".repeat(16))).unwrap();
+    for stated in [strong, weak] {
+        index.put_digest(stated, digest(1), NOON);
+    }
+    assert!(index.close());
+    let (index, _) = open(folder.path());
+    assert_eq!(index.blob_of(&strong.key()), Some(digest(1)));
+    assert_eq!(index.blob_of(&weak.key()), None);
+    assert_eq!(index.digest_of(&digest(1), weak.algorithm()), Some(weak));
+}
+
+#[test]
 fn expectations_stay() {
     let folder = tempfile::tempdir().unwrap();
     let (index, _) = open(folder.path());

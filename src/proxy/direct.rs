@@ -6,8 +6,8 @@
 use http::header::{self, HeaderValue};
 use http::{Response, StatusCode};
 
-use super::respond;
-use crate::digest::Digest;
+use super::{forward, respond};
+use crate::digest::{DigestError, Stated};
 use crate::http::{Body, Scheme, Target};
 use crate::rest::Problem;
 
@@ -15,7 +15,7 @@ use crate::rest::Problem;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Direct {
     /// The digest in the path.
-    pub(super) digest: Option<Digest>,
+    pub(super) digest: Option<Stated>,
 }
 
 /// Reads the path of a prefix door; the rest of it stays exactly as it came.
@@ -25,7 +25,7 @@ pub(super) fn parse(path: &str) -> Result<(Target, Direct), Problem> {
         Some(rest) => {
             let at = rest.find('/').unwrap_or(rest.len());
             let (digest, rest) = rest.split_at(at);
-            (Some(digest.parse().map_err(|_ignored| bad_digest())?), rest)
+            (Some(digest.parse().map_err(bad_digest)?), rest)
         }
     };
     let (scheme, rest) = if let Some(rest) = rest.strip_prefix("/https/") {
@@ -41,10 +41,8 @@ pub(super) fn parse(path: &str) -> Result<(Target, Direct), Problem> {
     Ok((target, Direct { digest }))
 }
 
-fn bad_digest() -> Problem {
-    Problem::new(StatusCode::BAD_REQUEST, "bad-digest", "Unreadable digest")
-        .detail("what follows /@ is not `sha256:` and 64 hexadecimal characters")
-        .hint("ask for /@sha256:<hex>/https/host/path")
+fn bad_digest(error: DigestError) -> Problem {
+    forward::bad_digest("what follows /@", error, "ask for /@sha256:<hex>/https/host/path")
 }
 
 fn no_door() -> Problem {
@@ -97,6 +95,7 @@ pub(super) fn sandbox(response: &mut Response<Body>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::digest::Digest;
     use proptest::prelude::*;
 
     #[test]
@@ -118,7 +117,7 @@ mod tests {
     fn a_digest_in_front_is_read() {
         let digest = Digest::of(b"x");
         let (target, door) = parse(&format!("/@{digest}/https/h/p")).unwrap();
-        assert_eq!((target.url().as_str(), door.digest), ("https://h/p", Some(digest)));
+        assert_eq!((target.url().as_str(), door.digest), ("https://h/p", Some(digest.into())));
     }
 
     #[test]
@@ -139,7 +138,7 @@ mod tests {
         let digest = Digest::of(b"x");
         let moved = Response::builder().status(302).header("location", "https://i/c");
         let mut moved = moved.body(crate::http::empty()).unwrap();
-        lead_back(&mut moved, &Direct { digest: Some(digest) }, &target);
+        lead_back(&mut moved, &Direct { digest: Some(digest.into()) }, &target);
         assert_eq!(moved.headers()["location"], format!("/@{digest}/https/i/c").as_str());
         let mut page = Response::builder()
             .header("content-type", "text/html; charset=utf-8")

@@ -12,7 +12,7 @@ use super::hops;
 use super::mirror::Mirrored;
 use super::stream::Abort;
 use super::{Proxy, pac, respond};
-use crate::digest::Digest;
+use crate::digest::{DigestError, Stated};
 use crate::fetch::{FetchError, Reply, Want};
 use crate::http::{Body, Target, boxed, hop_by_hop_removed};
 use crate::origin::{OriginError, Reach};
@@ -38,7 +38,7 @@ pub(super) struct Visit {
 /// A request that found its door.
 struct Entered {
     target: Target,
-    stated: Option<Digest>,
+    stated: Option<Stated>,
     door: Door,
     reach: Reach,
 }
@@ -132,7 +132,8 @@ impl Proxy {
         let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
         if let Some(mirrored) = Mirrored::enter(&self.0.mirrors.load(), path, request.headers(), visit.port) {
             let mirrored = mirrored?;
-            let (target, stated) = (mirrored.target().clone(), mirrored.digest().or(stated));
+            let (target, stated) =
+                (mirrored.target().clone(), mirrored.digest().map(Stated::from).or(stated));
             // where the operator wrote the address, it is he who opened it
             let reach = if mirrored.is_own() { Reach::Anywhere } else { reach };
             return Ok(Entered { target, stated, door: Door::Mirror(Box::new(mirrored)), reach });
@@ -165,14 +166,18 @@ impl Proxy {
     }
 }
 
-fn stated(headers: &HeaderMap) -> Result<Option<Digest>, Problem> {
+fn stated(headers: &HeaderMap) -> Result<Option<Stated>, Problem> {
     let mut fields = headers.get_all(STATED).iter();
     let Some(field) = fields.next() else { return Ok(None) };
     let only = fields.next().is_none().then_some(field);
-    let digest = only.and_then(|field| field.to_str().ok()?.trim().parse().ok());
-    digest.map(Some).ok_or_else(|| {
-        Problem::new(StatusCode::BAD_REQUEST, "bad-digest", "Unreadable digest")
-            .detail("Larder-Digest is not one `sha256:` with 64 hexadecimal characters")
-            .hint("write Larder-Digest: sha256:<hex>")
-    })
+    let text = only.and_then(|field| field.to_str().ok()).ok_or(DigestError::Value);
+    let digest = text.and_then(|text| text.trim().parse());
+    digest.map(Some).map_err(|error| bad_digest("Larder-Digest", error, "write Larder-Digest: sha256:<hex>"))
+}
+
+/// What a client states cannot be read.
+pub(super) fn bad_digest(what: &str, error: DigestError, hint: &str) -> Problem {
+    Problem::new(StatusCode::BAD_REQUEST, "bad-digest", "Unreadable digest")
+        .detail(format!("{what} is not one `algorithm:` with its value in hexadecimal: {error}"))
+        .hint(hint)
 }

@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 use super::layout::make_folder;
 use super::recovery::{self, PartialRecord};
 use super::{Blob, Stamp, Store, StoreError};
-use crate::digest::{Digest, Hasher, hex};
+use crate::digest::{Algorithm, Digest, Found, Hasher, hex};
 
 /// A file being received. Dropped without [`Ingest::commit`] or [`Ingest::keep`], it leaves nothing.
 pub struct Ingest {
@@ -51,14 +51,19 @@ impl Ingest {
         Ok(Self { store: store.clone(), id, file, hasher: Hasher::new(), armed: true })
     }
 
-    pub(super) fn resume(store: &Store, record: &PartialRecord) -> Result<Option<Self>, StoreError> {
+    pub(super) fn resume(
+        store: &Store,
+        record: &PartialRecord,
+        beside: Option<Algorithm>,
+    ) -> Result<Option<Self>, StoreError> {
         let path = store.0.layout.part(&record.id);
         let file = match OpenOptions::new().read(true).write(true).open(&path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(StoreError::io("open", &path)(error)),
         };
-        let hasher = hash_prefix(&file, record.offset).map_err(StoreError::io("read", &path))?;
+        let hasher = Hasher::beside(beside);
+        let hasher = hash_prefix(&file, record.offset, hasher).map_err(StoreError::io("read", &path))?;
         if hasher.length() != record.offset || hasher.so_far() != record.prefix {
             recovery::forget(&store.0.layout, &record.id);
             return Ok(None);
@@ -77,6 +82,18 @@ impl Ingest {
     /// The digest of what it has.
     pub fn digest(&self) -> Digest {
         self.hasher.so_far()
+    }
+
+    /// All that was reckoned of what it has.
+    pub(super) fn found(&self) -> Found {
+        self.hasher.found()
+    }
+
+    /// From the first byte on another algorithm is reckoned beside SHA-256; later it is too late for it.
+    pub fn reckon(&mut self, beside: Option<Algorithm>) {
+        if self.length() == 0 {
+            self.hasher = Hasher::beside(beside);
+        }
     }
 
     /// What it has as a blob of this name, readable before it has the name.
@@ -117,7 +134,9 @@ impl Ingest {
         recovery::drop_record(&self.store.0.layout, &self.id);
         let gone = self.length().saturating_sub(hasher.length());
         self.store.0.staged.fetch_sub(gone, Ordering::Relaxed);
-        self.hasher = hasher;
+        // the state of nothing does not know what else is reckoned
+        let beside = self.hasher.algorithm();
+        self.hasher = if hasher.length() == 0 { Hasher::beside(beside) } else { hasher };
         Ok(())
     }
 
@@ -191,8 +210,7 @@ impl fmt::Debug for Ingest {
 }
 
 /// Hashes the first `length` bytes, or what there is of them.
-fn hash_prefix(file: &File, length: u64) -> io::Result<Hasher> {
-    let mut hasher = Hasher::new();
+fn hash_prefix(file: &File, length: u64, mut hasher: Hasher) -> io::Result<Hasher> {
     let mut reader = file.take(length);
     let mut piece = vec![0; super::buffer::PIECE];
     loop {

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 
 use super::*;
+use crate::digest::Algorithm;
 
 fn store() -> (tempfile::TempDir, Store) {
     let folder = tempfile::tempdir().unwrap();
@@ -76,8 +77,8 @@ fn a_partial_is_resumed_only_where_its_prefix_is_right() {
     found.sort_by_key(|record| record.offset);
     assert_eq!(found, [bad.clone(), good.clone()]);
     assert!(!alien.exists());
-    assert!(store.resume(&bad).unwrap().is_none());
-    let mut ingest = store.resume(&good).unwrap().unwrap();
+    assert!(store.resume(&bad, None).unwrap().is_none());
+    let mut ingest = store.resume(&good, Some(Algorithm::Md5)).unwrap().unwrap();
     ingest.append(b"!").unwrap();
     assert_eq!(ingest.commit().unwrap().digest, Digest::of(b"good bytes!"));
     assert!(staging_is_empty(&store));
@@ -92,7 +93,7 @@ fn bytes_after_the_last_checkpoint_are_cut() {
     ingest.append(b"unsure").unwrap();
     std::mem::forget(ingest); // as kill -9 would
     let record = store.recover().unwrap().pop().unwrap();
-    assert_eq!(store.resume(&record).unwrap().unwrap().length(), 7);
+    assert_eq!(store.resume(&record, None).unwrap().unwrap().length(), 7);
 }
 
 #[test]
@@ -141,7 +142,7 @@ async fn c06_readers_at_any_offset_wait_for_the_rest() {
         writer.write(Bytes::from(piece)).await.unwrap();
         tokio::task::yield_now().await;
     }
-    let digest = writer.digest().await.unwrap().unwrap();
+    let digest = writer.found().await.unwrap().unwrap().digest;
     let late = tokio::spawn(all(growing.follow(7, None)));
     assert_eq!(writer.complete(digest).unwrap().commit().unwrap().digest, Digest::of(b"abcdefghi"));
     let mut got = Vec::new();
@@ -188,7 +189,7 @@ async fn s01_when_the_disk_gives_out_the_rest_passes_through_memory() {
     for _ in 0..12 {
         writer.write(piece.clone()).await.unwrap();
     }
-    let digest = writer.digest().await.unwrap().unwrap();
+    let digest = writer.found().await.unwrap().unwrap().digest;
     assert_eq!(digest, Digest::of(&vec![7u8; 13 << 20]));
     assert!(writer.complete(digest).is_none());
     assert_eq!(reader.await.unwrap().unwrap().len(), 13 << 20);

@@ -24,6 +24,7 @@ mod concurrency;
 mod conditional;
 mod config_files;
 mod connect;
+mod digests;
 mod discovery;
 mod lan;
 mod liars;

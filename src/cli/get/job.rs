@@ -314,7 +314,7 @@ fn fields(args: &GetArgs, stated: Option<&Stated>) -> HeaderMap {
     let mut fields = HeaderMap::new();
     insert(&mut fields, header::USER_AGENT, concat!("larder/", env!("CARGO_PKG_VERSION")));
     insert(&mut fields, header::ACCEPT, "*/*");
-    if let Some(digest) = stated.and_then(Stated::sha256) {
+    if let Some(digest) = stated {
         insert(&mut fields, HeaderName::from_static("larder-digest"), &digest.to_string());
     }
     if args.no_peers {

@@ -160,8 +160,9 @@ fn things(wanted: &Wanted, holding: &Holding) -> Option<(Thing, Option<Thing>)> 
     let resource = holding.resource.map(|key| Thing::Resource(*key.as_bytes()));
     match (wanted, holding.digest) {
         (Wanted::Blob(digest), _) => Some((Thing::Blob(*digest), resource)),
-        (Wanted::Url(_), Some(digest)) => Some((Thing::Blob(digest), resource)),
+        (Wanted::Url(_) | Wanted::Stated(_), Some(digest)) => Some((Thing::Blob(digest), resource)),
         (Wanted::Url(_), None) => Some((resource?, None)),
+        (Wanted::Stated(_), None) => None,
     }
 }
 

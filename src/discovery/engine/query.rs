@@ -256,7 +256,12 @@ impl Want {
     /// Whether an answer of this node counts: the first one, and of what was asked for.
     fn takes(&mut self, node: NodeId, holding: &Holding) -> bool {
         let other = |digest| holding.digest.is_some_and(|held| held != digest);
-        let wrong = matches!(self.wanted, Wanted::Blob(digest) if other(digest));
+        let wrong = match self.wanted {
+            Wanted::Blob(digest) => other(digest),
+            // under another algorithm's name nothing can be read
+            Wanted::Stated(_) => holding.digest.is_none(),
+            Wanted::Url(_) => false,
+        };
         if self.forgotten || wrong || self.offered.len() >= OFFERS || !self.offered.insert(node) {
             return false;
         }

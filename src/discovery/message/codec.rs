@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use super::fields::{Fields, Reader, prefix};
 use super::{Answer, Kind, MAX_WANTS, Malformed, Message, Nonce, QueryId, Sender};
-use crate::digest::Digest;
+use crate::digest::{Digest, StatedKey};
 use crate::discovery::{Holding, Wanted};
 use crate::policy::{ResourceKey, UrlKey};
 use crate::seal::GrantId;
@@ -68,6 +68,7 @@ const BUSY: u8 = 2;
 const FIRST_HAND: u8 = 4;
 const WANT_BLOB: u8 = 1;
 const WANT_URL: u8 = 2;
+const WANT_STATED: u8 = 3;
 
 impl Message {
     /// The bytes of the message.
@@ -224,6 +225,7 @@ impl Kind {
                     let (code, key) = match wanted {
                         Wanted::Blob(digest) => (WANT_BLOB, digest.as_bytes()),
                         Wanted::Url(key) => (WANT_URL, key.as_bytes()),
+                        Wanted::Stated(key) => (WANT_STATED, key.as_bytes()),
                     };
                     to.put(field::WANT, &[&[*number, code], key.as_slice()].concat());
                 }
@@ -272,6 +274,7 @@ fn want(value: &[u8]) -> Result<Option<(u8, Wanted)>, Malformed> {
     Ok(match code {
         WANT_BLOB => Some((number, Wanted::Blob(Digest::from_bytes(prefix(key)?)))),
         WANT_URL => Some((number, Wanted::Url(UrlKey::from_bytes(prefix(key)?)))),
+        WANT_STATED => Some((number, Wanted::Stated(StatedKey::from_bytes(prefix(key)?)))),
         _ => None,
     })
 }

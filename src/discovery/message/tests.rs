@@ -1,6 +1,7 @@
 //! Tests of `discovery::message`.
 
 use super::*;
+use crate::digest::StatedKey;
 use crate::policy::{ResourceKey, UrlKey};
 use crate::seal::MAX_BODY;
 use proptest::prelude::*;
@@ -28,11 +29,12 @@ prop_compose! {
 }
 
 fn wants() -> impl Strategy<Value = (u8, Wanted)> {
-    (any::<u8>(), any::<bool>(), any::<[u8; 32]>()).prop_map(|(number, blob, key)| {
-        let wanted =
-            if blob { Wanted::Blob(Digest::from_bytes(key)) } else { Wanted::Url(UrlKey::from_bytes(key)) };
-        (number, wanted)
-    })
+    let kinds = prop_oneof![
+        any::<[u8; 32]>().prop_map(|key| Wanted::Blob(Digest::from_bytes(key))),
+        any::<[u8; 32]>().prop_map(|key| Wanted::Url(UrlKey::from_bytes(key))),
+        any::<[u8; 32]>().prop_map(|key| Wanted::Stated(StatedKey::from_bytes(key))),
+    ];
+    (any::<u8>(), kinds)
 }
 
 fn kinds() -> impl Strategy<Value = Kind> {
@@ -100,6 +102,37 @@ fn a_validator_is_sent_whole_or_not_at_all() {
     let message = Message { kind: Kind::Have { query, answers: vec![answer], done: true }, ..hello() };
     let Kind::Have { answers, .. } = Message::decode(&message.encode()).unwrap().kind else { panic!() };
     assert_eq!(answers[0].holding.etag, None);
+}
+
+/// `tests/fixtures/frames/find-v1.json` holds questions as released versions send them; lines are only added.
+#[test]
+fn questions_of_every_version_are_read() {
+    let text = include_str!("../../../tests/fixtures/frames/find-v1.json");
+    let vectors: Vec<serde_json::Value> = serde_json::from_str(text).unwrap();
+    for vector in &vectors {
+        let bytes = crate::digest::unhex(vector["body"].as_str().unwrap()).unwrap();
+        let message = Message::decode(&bytes).unwrap();
+        let Kind::Find { query, wants } = &message.kind else { panic!("{vector}") };
+        assert_eq!(crate::digest::hex(&query.0), vector["query"].as_str().unwrap());
+        let told: Vec<String> = wants.iter().map(|(number, wanted)| format!("{number} {wanted:?}")).collect();
+        let want: Vec<&str> =
+            vector["wants"].as_array().unwrap().iter().map(|w| w.as_str().unwrap()).collect();
+        assert_eq!(told, want, "{vector}");
+    }
+    assert_eq!(vectors.len(), 3);
+}
+
+/// What a version that does not know a kind of want makes of it, in any place.
+#[test]
+fn a_want_of_a_later_kind_is_passed_over_and_the_others_keep_their_numbers() {
+    let (blob, url) = (Wanted::Blob(Digest::of(b"a")), Wanted::Url(UrlKey::from_bytes([2; 32])));
+    let later = Wanted::Stated(StatedKey::from_bytes([3; 32]));
+    let kind = Kind::Find { query: QueryId([7; 16]), wants: vec![(0, blob), (1, later), (2, url)] };
+    let mut bytes = Message { kind, ..hello() }.encode();
+    let place = bytes.windows(3).position(|window| window == [1, 3, 3]).unwrap();
+    bytes[place + 1] = 200;
+    let Kind::Find { wants, .. } = Message::decode(&bytes).unwrap().kind else { panic!() };
+    assert_eq!(wants, [(0, blob), (2, url)]);
 }
 
 #[test]

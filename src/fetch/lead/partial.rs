@@ -15,7 +15,7 @@ impl Lead {
     pub(super) fn partial(&self) -> Option<(Note, u64)> {
         let record = self.engine.0.cache.partial(&partial_key(self.case.flight_key()))?;
         let note = Note::from_text(&record.note)?;
-        let is_judged = self.case.judge.binding;
+        let is_judged = self.case.judge.named().is_some();
         let usable = note.variance.matches(&self.case.want.headers)
             && (is_judged || note.answer.head.strong_etag().is_some());
         usable.then_some((note, record.offset))
@@ -32,7 +32,8 @@ impl Lead {
     pub(super) async fn go_on(&self, note: Note, response: Response<Body>) -> Result<Outcome, FetchError> {
         let (cache, key, total) =
             (self.engine.0.cache.clone(), partial_key(self.case.flight_key()), note.total);
-        let resumed = tokio::task::spawn_blocking(move || cache.resume(&key, total)).await;
+        let beside = self.case.judge.beside();
+        let resumed = tokio::task::spawn_blocking(move || cache.resume(&key, total, beside)).await;
         let Ok(Ok(Some(begun))) = resumed else {
             // the partial was not what its record says: the whole, then, into a new file
             let upstream = self.case.upstream(self.case.want.headers_for_whole());

@@ -7,7 +7,7 @@ use http::Response;
 use super::{Arriving, HOLDERS, Lead, Outcome, is_thing};
 use crate::cache::{NoRoom, Reservation};
 use crate::digest::Digest;
-use crate::discovery::Finding;
+use crate::discovery::{Finding, Wanted};
 use crate::fetch::error::FetchError;
 use crate::fetch::judge::Judge;
 use crate::fetch::ledger::From;
@@ -35,9 +35,9 @@ impl Lead {
         if let Some((digest, offers)) = self.same_at_neighbours(&arriving, finding.as_mut()).await
             && let Some(neighbours) = self.engine.neighbours(&self.case)
         {
-            let judge = Judge { digest: Some(digest), binding: self.case.judge.binding };
+            let judge = self.case.judge.with_word(digest);
             for (at, offer) in offers.iter().enumerate().take(HOLDERS) {
-                let Ok((size, body)) = neighbours.pull(offer, digest, 0).await else { continue };
+                let Ok((size, body)) = neighbours.pull(offer, 0).await else { continue };
                 let arriving = Arriving { total: Some(size), ..arriving };
                 let source = Source { body, from: From::Peer, offer: Some(offer.clone()) };
                 let mut begin = self.begin_with(arriving, begun, source, judge);
@@ -70,7 +70,7 @@ impl Lead {
         let head = &arriving.answer.head;
         let neighbours = self.engine.neighbours(&self.case)?;
         if let Some(digest) = head.get("repr-digest").and_then(Digest::from_repr_digest) {
-            let offers = neighbours.holders(digest).await;
+            let offers = neighbours.holders(Wanted::Blob(digest)).await;
             return (!offers.is_empty()).then_some((digest, offers));
         }
         let offers = finding?.decided().await;
@@ -79,9 +79,11 @@ impl Lead {
     }
 
     pub(super) async fn begin(&self, total: Option<u64>) -> Result<(Ingest, Reservation), NoRoom> {
-        let cache = self.engine.0.cache.clone();
+        let (cache, beside) = (self.engine.0.cache.clone(), self.case.judge.beside());
         let begun = tokio::task::spawn_blocking(move || cache.begin(total)).await;
-        begun.unwrap_or(Err(NoRoom::ReadOnly))
+        let (mut ingest, reservation) = begun.unwrap_or(Err(NoRoom::ReadOnly))?;
+        ingest.reckon(beside);
+        Ok((ingest, reservation))
     }
 
     pub(super) fn begin_with(

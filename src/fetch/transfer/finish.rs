@@ -2,16 +2,16 @@
 
 use super::Transfer;
 use crate::cache::Provenance;
-use crate::digest::Digest;
+use crate::digest::Found;
 use crate::fetch::flight::Permit;
-use crate::fetch::judge::Verdict;
+use crate::fetch::judge::{Judge, Verdict};
 use crate::index::ResourceRecord;
 use crate::store::{End, Failure, Ingest};
 
 impl Transfer {
     /// Judges the whole; none if the transfer goes on at another source.
-    pub(super) async fn judge_whole(&mut self) -> Option<Result<Digest, Failure>> {
-        let found = match self.writer.digest().await {
+    pub(super) async fn judge_whole(&mut self) -> Option<Result<Found, Failure>> {
+        let found = match self.writer.found().await {
             Ok(Some(found)) => found,
             Ok(None) | Err(_) => {
                 return Some(Err(Failure::Source("the bytes could not be hashed".to_owned())));
@@ -20,13 +20,20 @@ impl Transfer {
         match self.judge.verdict(found, !self.used.is_empty(), self.can_take_back()) {
             Verdict::Accept => Some(Ok(found)),
             Verdict::TakeBack => {
-                self.blame();
+                self.blame_for(found);
                 self.without_neighbours().await.err().map(Err)
             }
             Verdict::Refuse => {
-                self.blame();
+                self.blame_for(found);
                 Some(Err(Failure::Digest))
             }
+        }
+    }
+
+    /// What neighbours sent is not what they said they hold; where it is, it is what was stated that is wrong.
+    fn blame_for(&self, found: Found) {
+        if self.judge.blames(found) {
+            self.blame();
         }
     }
 
@@ -42,10 +49,11 @@ impl Transfer {
     }
 
     /// The whole is right: readers get their end at once, the disk follows.
-    pub(super) async fn complete(mut self, digest: Digest, permit: Option<Permit>) {
+    pub(super) async fn complete(mut self, found: Found, permit: Option<Permit>) {
+        let digest = found.digest;
         self.rate.learn();
         let size = self.writer.received();
-        self.running.expect(Some(digest));
+        self.running.judge_by(Judge { digest: Some(digest), ..self.judge });
         let first_hand = self.used.is_empty();
         let record = self.record(digest, size, first_hand);
         let (stopping, cache) = (self.stopping, self.engine.0.cache.clone());
@@ -60,6 +68,9 @@ impl Transfer {
             return;
         }
         cache.announce(&ingest, digest);
+        if let Some(stated) = found.beside {
+            cache.index().put_digest(stated, digest, self.engine.0.clock.now());
+        }
         cache.put_resource(record);
         // who comes from here on asks the store, where freshness counts
         drop(permit);
@@ -77,7 +88,7 @@ impl Transfer {
         }
     }
 
-    fn record(&self, digest: Digest, size: u64, first_hand: bool) -> ResourceRecord {
+    fn record(&self, digest: crate::digest::Digest, size: u64, first_hand: bool) -> ResourceRecord {
         let answer = (*self.running.answer()).clone();
         let variance = self.running.variance().clone();
         ResourceRecord {

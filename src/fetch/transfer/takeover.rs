@@ -10,6 +10,7 @@ use http::StatusCode;
 
 use super::{Source, Transfer};
 use crate::digest::Hasher;
+use crate::fetch::judge::Judge;
 use crate::fetch::ledger::From;
 use crate::fetch::offer::Offer;
 use crate::fetch::origin_side::{Rest, content_length};
@@ -110,7 +111,7 @@ impl Transfer {
         if self.judge.digest.is_some_and(|known| known != digest) || self.settle().await.is_err() {
             return;
         }
-        self.judge.digest = Some(digest);
+        self.judge = self.judge.with_word(digest);
         if !self.go_on_at(offer).await {
             self.judge = before;
         }
@@ -150,10 +151,8 @@ impl Transfer {
         back.map_err(|error| Failure::Source(error.to_string()))?;
         self.used.clear();
         self.origin_after = false;
-        if !self.judge.binding {
-            self.judge.digest = None;
-            self.running.expect(None);
-        }
+        self.judge = if self.judge.binding { self.case.judge } else { Judge::default() };
+        self.running.judge_by(self.judge);
         let hold = self.judge.hold(From::Origin, self.total, self.engine.0.config.load().release);
         self.writer.hold(hold);
         Ok(())
@@ -177,10 +176,10 @@ impl Transfer {
     }
 
     async fn go_on_at(&mut self, offer: Offer) -> bool {
-        let (Some(digest), Some(neighbours)) = (self.judge.digest, self.engine.neighbours(&self.case)) else {
+        let Some(neighbours) = self.engine.neighbours(&self.case).filter(|_| self.judge.is_set()) else {
             return false;
         };
-        match neighbours.pull(&offer, digest, self.writer.received()).await {
+        match neighbours.pull(&offer, self.writer.received()).await {
             Ok((size, body)) if self.total.is_none_or(|total| total == size) => {
                 self.switch(Source { body, from: From::Peer, offer: Some(offer) }).await;
                 true
@@ -195,7 +194,7 @@ impl Transfer {
         let tag = answer.head.strong_etag();
         let origin = self.engine.0.origin.clone();
         // only a digest that may refuse the result makes a bare range safe
-        let rest = self.upstream.rest(&origin, offset, tag, self.judge.binding).await;
+        let rest = self.upstream.rest(&origin, offset, tag, self.judge.named().is_some()).await;
         match rest.map_err(|error| Trouble::Passing(error.to_string()))? {
             Rest::From(response, size) if self.total.is_none_or(|total| total == size) => {
                 self.set_total(Some(size));
@@ -217,7 +216,8 @@ impl Transfer {
         }
         let mut pieces = Pieces::new(body);
         let prefix = skip(&mut pieces, offset).await.map_err(Trouble::Passing)?;
-        if self.writer.digest().await.ok().flatten() == Some(prefix.finish()) {
+        let here = self.writer.found().await.ok().flatten();
+        if here.map(|found| found.digest) == Some(prefix.finish()) {
             self.switch_to(pieces, From::Origin, None).await;
             return Ok(());
         }
@@ -282,7 +282,7 @@ impl Transfer {
         let peer = offer.as_ref().map(Offer::address);
         self.running.moved_to(self.writer.received(), from, peer);
         self.rate.restart(from);
-        self.running.expect(self.judge.digest);
+        self.running.judge_by(self.judge);
         let hold = self.judge.hold(from, self.total, self.engine.0.config.load().release);
         // a neighbour's bytes before it still wait for their proof
         let unproven = from == From::Peer || !self.used.is_empty();

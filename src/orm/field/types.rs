@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::{Cell, Field, FieldError, KeyParts, SqlType};
 use crate::clock::Timestamp;
-use crate::digest::{Digest, Stated};
+use crate::digest::{Digest, Stated, StatedKey};
 use crate::orm::Shape;
 
 impl Field for i64 {
@@ -158,6 +158,19 @@ impl Field for Digest {
 
     fn decode(cell: Cell<'_>) -> Result<Self, FieldError> {
         cell.array("the 32 bytes of a digest").map(Self::from_bytes)
+    }
+}
+
+impl Field for StatedKey {
+    const TYPE: SqlType = SqlType::Blob;
+    const BYTES: Option<usize> = Some(32);
+
+    fn encode(&self) -> Cell<'_> {
+        Cell::Blob(Cow::Borrowed(self.as_bytes()))
+    }
+
+    fn decode(cell: Cell<'_>) -> Result<Self, FieldError> {
+        cell.array("the 32 bytes of a digest's key").map(Self::from_bytes)
     }
 }
 

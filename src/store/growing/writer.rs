@@ -7,7 +7,7 @@ use bytes::Bytes;
 use tokio::task::JoinHandle;
 
 use super::{Blob, End, Failure, Growing, Progress, Shared};
-use crate::digest::{Digest, Hasher};
+use crate::digest::{Digest, Found, Hasher};
 use crate::store::{Ingest, StoreError};
 
 /// How long the slowest reader may stand still while it holds up everybody (the disk has given out).
@@ -275,12 +275,12 @@ impl Writer {
         Ok(())
     }
 
-    /// The digest of all that was received.
-    pub async fn digest(&mut self) -> Result<Option<Digest>, WriteError> {
+    /// What was reckoned of all that was received.
+    pub async fn found(&mut self) -> Result<Option<Found>, WriteError> {
         self.settle().await?;
         Ok(match &self.sink {
-            Sink::Disk(ingest) => Some(ingest.digest()),
-            Sink::Memory(hasher) => Some(hasher.so_far()),
+            Sink::Disk(ingest) => Some(ingest.found()),
+            Sink::Memory(hasher) => Some(hasher.found()),
             Sink::Writing(_) | Sink::Gone => None,
         })
     }

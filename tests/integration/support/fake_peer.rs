@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use larder::clock::SystemClock;
-use larder::digest::Digest;
+use larder::digest::{Digest, Stated, StatedKey};
 use larder::discovery::{Config, Discovery, Endpoint, Holding, Holdings, Parts, Wanted};
 use larder::seal::{Bearer, BootId, GrantId, Grants, Sealer, Secret, SiteKeys, Thing};
 use larder::shutdown::Shutdown;
@@ -35,16 +35,25 @@ pub struct FakePeer {
     address: OwnAddress,
 }
 
-/// What it says it holds: digest → size.
+/// What it says it holds.
 #[derive(Debug, Default)]
-struct Claims(Mutex<HashMap<Digest, u64>>);
+struct Claims {
+    /// Digest → size.
+    blobs: Mutex<HashMap<Digest, u64>>,
+    /// Digest in another algorithm → what it says that is.
+    stated: Mutex<HashMap<StatedKey, Digest>>,
+}
 
 impl Holdings for Claims {
     fn lookup(&self, wanted: &Wanted) -> Option<Holding> {
-        let Wanted::Blob(digest) = wanted else { return None };
-        let size = *self.0.lock().unwrap().get(digest)?;
+        let digest = match wanted {
+            Wanted::Blob(digest) => *digest,
+            Wanted::Stated(key) => *self.stated.lock().unwrap().get(key)?,
+            Wanted::Url(_) => return None,
+        };
+        let size = *self.blobs.lock().unwrap().get(&digest)?;
         Some(Holding {
-            digest: Some(*digest),
+            digest: Some(digest),
             size: Some(size),
             first_hand: true,
             complete: true,
@@ -107,7 +116,12 @@ impl FakePeer {
     pub fn offers_as(&self, truth: &Script, size: u64, conduct: Script) {
         let digest = truth.digest();
         self.served.serve(&format!("/blob/{digest}"), conduct);
-        self.claims.0.lock().unwrap().insert(digest.parse().unwrap(), size);
+        self.claims.blobs.lock().unwrap().insert(digest.parse().unwrap(), size);
+    }
+
+    /// Says that what it offered as `truth` has this digest.
+    pub fn claims_to_be(&self, stated: &Stated, truth: &Script) {
+        self.claims.stated.lock().unwrap().insert(stated.key(), truth.digest().parse().unwrap());
     }
 
     /// The requests for the bytes of `truth`.
