@@ -1,26 +1,19 @@
-//! Checksum files: `HEX  name` (GNU), `SHA256 (name) = HEX` (BSD), or a bare value.
+//! Checksum files: the digest that one states for a name.
 
 use crate::digest::Stated;
+use crate::ecosystem::ChecksumLine;
 
 /// The digest that a checksum file states for a name; a file with a single bare value speaks for any.
 pub(super) fn find(text: &str, name: &str) -> Option<Stated> {
-    text.lines().find_map(|line| of_line(line, name)).or_else(|| {
+    let mut lines = text.lines().filter_map(|line| ChecksumLine::read(line, None)).peekable();
+    let first = lines.peek().cloned();
+    let named = lines.find(|line| line.name.as_ref().is_some_and(|file| is_named(file, name)));
+    let bare = || {
         let mut words = text.split_whitespace();
-        let only = words.next().filter(|_| words.next().is_none())?;
-        Stated::parse(only).ok()
-    })
-}
-
-fn of_line(line: &str, name: &str) -> Option<Stated> {
-    let line = line.trim();
-    if let Some((head, hex)) = line.rsplit_once(" = ") {
-        let (algorithm, rest) = head.split_once(" (")?;
-        let named = rest.strip_suffix(')').is_some_and(|file| is_named(file, name));
-        return named.then(|| Stated::parse(&format!("{}:{}", algorithm.trim(), hex.trim())).ok()).flatten();
-    }
-    let (hex, file) = line.split_once(char::is_whitespace)?;
-    let file = file.trim_start().trim_start_matches('*');
-    is_named(file, name).then(|| Stated::parse(hex.trim_start_matches('\\')).ok()).flatten()
+        let is_only = words.next().is_some() && words.next().is_none();
+        first.filter(|line| is_only && line.name.is_none())
+    };
+    named.or_else(bare).map(|line| line.digest)
 }
 
 fn is_named(file: &str, name: &str) -> bool {
