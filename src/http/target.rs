@@ -70,6 +70,24 @@ impl Target {
         Self::new(scheme, authority.as_str(), path)
     }
 
+    /// From a path such as `/https/host[:port]/path?query`, whose rest stays exactly as it came. The colon and the
+    /// brackets of the authority may be percent-encoded: some programs write every path so.
+    pub fn from_prefix(path: &str) -> Result<Self, TargetError> {
+        let (scheme, rest) = match (path.strip_prefix("/https/"), path.strip_prefix("/http/")) {
+            (Some(rest), _) => (Scheme::Https, rest),
+            (None, Some(rest)) => (Scheme::Http, rest),
+            (None, None) => return Err(TargetError::Scheme),
+        };
+        let at = rest.find(['/', '?']).unwrap_or(rest.len());
+        let (authority, path) = rest.split_at(at);
+        if !authority.contains('%') {
+            return Self::new(scheme, authority, path);
+        }
+        let written = [("%3a", ":"), ("%5b", "["), ("%5d", "]")];
+        let plain = authority.to_ascii_lowercase();
+        Self::new(scheme, &written.iter().fold(plain, |text, (code, c)| text.replace(code, c)), path)
+    }
+
     /// From the three parts; the authority may carry a port.
     pub fn new(scheme: Scheme, authority: &str, path: &str) -> Result<Self, TargetError> {
         if authority.contains('@') {
@@ -305,6 +323,25 @@ mod tests {
         assert_eq!(shown, "https://h/p?token=…&…&x=…");
         assert_eq!(Target::from_uri(&"http://u:p@h/".parse().unwrap()), Err(TargetError::UserInfo));
         assert_eq!(format!("{:?}", target("http://h/?k=v")), "http://h/?k=…");
+    }
+
+    #[test]
+    fn a_prefix_names_scheme_and_authority() {
+        for (path, url) in [
+            ("/https/h/a%2Fb?x=/y", "https://h/a%2Fb?x=/y"),
+            ("/http/h:81", "http://h:81/"),
+            ("/http/h%3A81/%3A", "http://h:81/%3A"),
+            ("/http/%5B::1%5D%3a81//a", "http://[::1]:81//a"),
+            ("/http/[::1]:81//a/../b", "http://[::1]:81//a/../b"),
+            ("/https/h?x", "https://h/?x"),
+        ] {
+            assert_eq!(Target::from_prefix(path).unwrap().url(), url, "{path}");
+        }
+        for wrong in
+            ["", "/", "/ftp/h/", "/https/", "/https//x", "/https/u@h/", "/https/u%40h/", "/https/h%2f/"]
+        {
+            assert!(Target::from_prefix(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

@@ -50,7 +50,8 @@ pub enum Refusal {
 impl Mirrors {
     /// Where a path leads; none if it is no mirror's.
     pub fn enter(&self, path: &str) -> Option<Result<Entry, Refusal>> {
-        if let Some(rest) = path.strip_prefix(ELSEWHERE) {
+        // some programs write every path percent-encoded
+        if let Some(rest) = path.strip_prefix(ELSEWHERE).or_else(|| path.strip_prefix("/m/%40")) {
             return Some(elsewhere(rest));
         }
         let entry = if let Some(rest) = path.strip_prefix("/m/") {
@@ -118,17 +119,12 @@ fn elsewhere(rest: &str) -> Result<Entry, Refusal> {
     let (digest, rest) = rest.split_at(at);
     let digest: Option<Digest> = match digest {
         "" => None,
-        digest => Some(digest.parse().map_err(|_ignored| Refusal::Digest)?),
+        digest => {
+            let digest = digest.replace("%3A", ":").replace("%3a", ":");
+            Some(digest.parse().map_err(|_ignored| Refusal::Digest)?)
+        }
     };
-    let rest = rest.trim_start_matches('/');
-    let (scheme, rest) = match (rest.strip_prefix("https/"), rest.strip_prefix("http/")) {
-        (Some(rest), _) => (Scheme::Https, rest),
-        (None, Some(rest)) => (Scheme::Http, rest),
-        (None, None) => return Err(Refusal::Target(TargetError::Scheme)),
-    };
-    let at = rest.find(['/', '?']).unwrap_or(rest.len());
-    let (authority, path) = rest.split_at(at);
-    let target = Target::new(scheme, authority, path)?;
+    let target = Target::from_prefix(rest)?;
     let place = Place { preset: Preset::Generic, base: None, here: String::new(), digest };
     Ok(Entry { target, digest, place, is_elsewhere: true, is_own: false })
 }
@@ -201,6 +197,7 @@ mod tests {
             ("/v2/a/manifests/x?ns=lab.example%3A5000", "http://10.0.0.5:5000/v2/a/manifests/x", "/m/lab"),
             ("/v2/a/manifests/x?ns=ghcr.io", "https://ghcr.io/v2/a/manifests/x", "/https/ghcr.io"),
             ("/m/@/https/h/a%2Fb?c", "https://h/a%2Fb?c", ""),
+            ("/m/%40/https/h%3A81/a", "https://h:81/a", ""),
         ] {
             let entry = mirrors().enter(path).unwrap().unwrap();
             assert_eq!((entry.target.url().as_str(), entry.place.here.as_str()), (url, here), "{path}");

@@ -126,7 +126,10 @@ impl Proxy {
         let reach = self.reach(visit.client);
         if request.uri().scheme().is_some() {
             let target = Target::from_uri(request.uri()).map_err(|error| respond::bad_target(&error))?;
-            return Ok(Entered { target, stated, door: Door::Proxy, reach });
+            // a program that uses us as its proxy may have the address of one of our doors as well
+            if !(self.leads_here(&target, visit.port) && self.is_door(target.path())) {
+                return Ok(Entered { target, stated, door: Door::Proxy, reach });
+            }
         }
         check_browser(request.headers(), &self.0.hosts)?;
         let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
@@ -141,6 +144,10 @@ impl Proxy {
         let (target, door) = direct::parse(path)?;
         let stated = door.digest.or(stated);
         Ok(Entered { target, stated, door: Door::Prefix(door), reach })
+    }
+
+    fn is_door(&self, path: &str) -> bool {
+        direct::is_door(path) || self.0.mirrors.load().enter(path).is_some()
     }
 
     async fn forward(

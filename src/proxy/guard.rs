@@ -28,12 +28,17 @@ impl Proxy {
             .filter_map(|value| value.to_str().ok())
             .flat_map(|value| value.split(','))
             .any(|hop| hop.split_whitespace().nth(1) == Some(self.0.pseudonym.as_str()));
-        if passed_here || (target.port() == port && self.names_this_machine(target.bare_host())) {
+        if passed_here || self.leads_here(target, port) {
             return Err(Problem::new(StatusCode::LOOP_DETECTED, "loop", "Request loop")
                 .detail("the request leads back to this proxy")
                 .hint("address the origin server, not larder's own port, and do not make two proxies each other's parent"));
         }
         Ok(())
+    }
+
+    /// Whether a target is this very listener.
+    pub(super) fn leads_here(&self, target: &Target, port: u16) -> bool {
+        target.port() == port && self.names_this_machine(target.bare_host())
     }
 
     fn names_this_machine(&self, host: &str) -> bool {

@@ -331,3 +331,25 @@ fn a_proxy_script_has_a_way_out() {
     assert!(text.contains(&format!("\"PROXY {}; DIRECT\"", a.proxy())), "{text}");
     assert_eq!(sha256(&script.body), sha256(&a.door("/proxy.pac").send().body));
 }
+
+#[test]
+fn a_program_may_have_us_as_its_proxy_and_a_door_as_its_address() {
+    let origin = Origin::start();
+    let a = Larder::new("a").mirror("own", "generic", &origin.url("")).start();
+    let script = Script::new(5000);
+    let url = origin.serve("/f", script.clone());
+    let here = format!("http://{}", a.proxy());
+    let inside = url.replace("http://", "/http/");
+    // some programs write the colon of a path percent-encoded
+    for path in [
+        "/m/own/f".to_owned(),
+        inside.clone(),
+        inside.replace(':', "%3A"),
+        inside.replace("/http", "/m/%40/http"),
+    ] {
+        a.get(&format!("{here}{path}")).assert_whole(&script);
+        a.door(&path).send().assert_whole(&script);
+    }
+    assert_eq!(a.get(&format!("{here}/f")).status, 508);
+    assert_eq!(a.get(&format!("{here}/http/{}/f", a.proxy())).status, 508);
+}
