@@ -20,6 +20,7 @@ mod output;
 mod peers;
 mod run;
 mod secret;
+mod setup;
 mod status;
 mod table;
 #[cfg(test)]
@@ -68,6 +69,7 @@ fn dispatch(cli: Cli) -> Result<Exit, Failure> {
         Command::Gc(args) => cache::gc(&node, &args),
         Command::Config(args) => config::run(&node, &args),
         Command::Secret(args) => secret::run(&node, &args),
+        Command::Setup(args) => setup::run(&node, &args),
         Command::Doctor(args) => doctor::run(&node, &args),
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&args),

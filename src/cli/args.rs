@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+use super::setup::Program;
 use crate::digest::Stated;
 use crate::unit::{ByteSize, Rate, Span};
 
@@ -60,6 +61,8 @@ pub(crate) enum Command {
     Config(ConfigArgs),
     /// Make a site's secret, or show its fingerprint
     Secret(SecretArgs),
+    /// Make a program use this node: print its settings, write them, take them out
+    Setup(SetupArgs),
     /// Find out what is wrong, and what to do
     Doctor(JsonArgs),
     /// Show three nodes sharing one download, on this machine
@@ -243,6 +246,24 @@ pub(crate) enum SecretAction {
     },
     /// Show a short mark that is the same on all machines with the same site and secret
     Fingerprint(JsonArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SetupArgs {
+    /// The program
+    pub(super) program: Program,
+    /// Write the settings where the program reads them
+    #[arg(long, conflicts_with = "undo")]
+    pub(super) write: bool,
+    /// Take them out again
+    #[arg(long)]
+    pub(super) undo: bool,
+    /// Say what would be done, and do nothing
+    #[arg(long)]
+    pub(super) dry_run: bool,
+    /// For all users of the machine, not for you alone
+    #[arg(long)]
+    pub(super) system: bool,
 }
 
 #[derive(Debug, Args)]

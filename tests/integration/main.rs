@@ -32,6 +32,7 @@ mod mirrors;
 mod peers;
 mod proxy;
 mod restart;
+mod setup;
 mod shutdown;
 mod storage;
 mod systemd_units;
