@@ -61,7 +61,8 @@ struct Inner {
     reckoning: tokio::sync::Mutex<()>,
     space: Space,
     partials: Partials,
-    arrived: RwLock<HashMap<Digest, Blob>>,
+    /// Blobs about to be committed, and whether they are guarded.
+    arrived: RwLock<HashMap<Digest, (Blob, bool)>>,
 }
 
 /// The sums the status pages show.
@@ -165,13 +166,28 @@ impl Cache {
 
     /// A thing is whole and right and about to be committed: it can be read and shared from now on, while the
     /// disk takes its time.
-    pub fn announce(&self, ingest: &Ingest, digest: Digest) {
+    pub fn announce(&self, ingest: &Ingest, digest: Digest, how: Provenance) {
+        let guarded = self.stays_guarded(&digest, how);
         let mut arrived = self.0.arrived.write().unwrap_or_else(PoisonError::into_inner);
-        arrived.insert(digest, ingest.as_blob(digest));
+        arrived.insert(digest, (ingest.as_blob(digest), guarded));
     }
 
     fn arrived(&self, digest: &Digest) -> Option<Blob> {
-        self.0.arrived.read().unwrap_or_else(PoisonError::into_inner).get(digest).cloned()
+        let arrived = self.0.arrived.read().unwrap_or_else(PoisonError::into_inner);
+        arrived.get(digest).map(|(blob, _)| blob.clone())
+    }
+
+    /// Whether a blob came in answer to credentials, and nobody's but its origin's word gives it out.
+    pub fn is_guarded(&self, digest: &Digest) -> bool {
+        let arrived = self.0.arrived.read().unwrap_or_else(PoisonError::into_inner);
+        let arriving = arrived.get(digest).map(|(_, guarded)| *guarded);
+        arriving.unwrap_or_else(|| self.0.index.blob(digest).is_some_and(|blob| blob.guarded))
+    }
+
+    /// Only the origin's own answer to everybody takes the mark off a blob that has it.
+    fn stays_guarded(&self, digest: &Digest, how: Provenance) -> bool {
+        let held = self.0.index.blob(digest).map(|held| held.guarded);
+        held.map_or(how.guarded, |held| held && (how.guarded || !how.first_hand))
     }
 
     /// Makes a received file a blob. Blocks on the disk.
@@ -195,7 +211,7 @@ impl Cache {
             last_used: now,
             hits: held.as_ref().map_or(0, |held| held.hits),
             first_hand: how.first_hand || held.as_ref().is_some_and(|held| held.first_hand),
-            guarded: how.guarded && held.is_none_or(|held| held.guarded),
+            guarded: self.stays_guarded(&committed.digest, how),
         });
         for over in ["disk-full", "disk"] {
             self.0.health.clear(over);

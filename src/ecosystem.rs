@@ -27,6 +27,7 @@ mod oci;
 mod pypi;
 mod scope;
 mod statement;
+mod token;
 mod unpack;
 
 use crate::digest::Digest;
@@ -37,6 +38,7 @@ pub use document::{Document, Passing};
 pub use head::{said_elsewhere, said_of_itself};
 pub use scope::{speaks_for, spelling};
 pub use statement::{Statement, Unread};
+pub use token::gives_tokens;
 
 /// What a target is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

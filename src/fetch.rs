@@ -14,6 +14,7 @@ mod error;
 mod flight;
 mod follow;
 mod give;
+mod guarded;
 mod judge;
 mod lead;
 mod ledger;

@@ -25,7 +25,9 @@ impl Shared {
     fn of_blob(&self, digest: &Digest) -> Option<Holding> {
         let size = self.cache.holds(digest)?;
         let records = self.cache.index().resources_of(digest);
-        if !records.is_empty() && !records.iter().any(|record| record.shareable) {
+        // what answered credentials is given out by its digest, and without the URLs that led to it
+        let guarded = self.cache.is_guarded(digest);
+        if !guarded && !records.is_empty() && !records.iter().any(|record| record.shareable) {
             return None;
         }
         let resource = records.iter().find(|record| record.shareable).map(|record| record.resource_key);
@@ -35,6 +37,7 @@ impl Shared {
             resource,
             complete: true,
             busy: self.server.is_busy(),
+            guarded,
             ..Holding::default()
         })
     }
@@ -51,6 +54,7 @@ impl Shared {
             resource: Some(record.resource_key),
             complete: true,
             busy: self.server.is_busy(),
+            guarded: false,
         })
     }
 }

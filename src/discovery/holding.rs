@@ -33,6 +33,8 @@ pub struct Holding {
     pub complete: bool,
     /// Whether it has no room for a further reader now.
     pub busy: bool,
+    /// Whether it answered credentials: for those alone whom the origin lets in.
+    pub guarded: bool,
 }
 
 /// What this node has; asked on the discovery task, so it answers from memory and at once.

@@ -9,6 +9,7 @@ use super::delivery::{self, Cuts};
 use super::error::FetchError;
 use super::flight::{FlightKey, Flights, Found, Part};
 use super::follow::{AHEAD, soon_there};
+use super::guarded::Admitted;
 use super::judge::Judge;
 use super::ledger::{From, Ledger};
 use super::neighbours::Neighbours;
@@ -79,6 +80,8 @@ pub(super) struct Case {
     pub(super) judge: Judge,
     /// Why it goes forward.
     pub(super) why: &'static str,
+    /// The origin let this client in within this request.
+    pub(super) admitted: Option<Admitted>,
 }
 
 impl Engine {
@@ -127,19 +130,14 @@ impl Engine {
         let url = UrlKey::of(&want.target, &rule.ignore_query);
         self.refuse_rest_of_a_cut(&want, &url)?;
         let judge = self.judge_of(&want);
-        let mut case = Case { want, url, rule, judge, why: "uri-miss" };
-        if case.want.is_authorized() {
-            case.why = "request";
-            return if case.want.method == Method::HEAD || case.want.range().is_some() {
-                self.pass(&case).await
-            } else {
-                self.lead_alone(case, None).await
-            };
-        }
-        if let Some(stated) = case.judge.stated {
+        let mut case = Case { want, url, rule, judge, why: "uri-miss", admitted: None };
+        if let Some(stated) = case.judge.stated.filter(|_| !case.want.is_authorized()) {
             // what the URL led to may be the thing, though nobody has reckoned this algorithm of it yet
             self.reckon_held(&case, stated).await;
             case.judge = self.judge_of(&case.want);
+        }
+        if self.must_ask_first(&case) {
+            return self.fetch_guarded(case).await;
         }
         if let Some(digest) = case.judge.digest
             && let Some(reply) = self.serve_digest(&case, digest).await?
@@ -354,7 +352,19 @@ impl Engine {
 
     /// The neighbours, where this want may be asked of them and somebody was heard.
     pub(super) fn neighbours(&self, case: &Case) -> Option<Arc<Neighbours>> {
-        if !case.want.ask_peers || case.want.is_private() || !case.rule.share {
+        if case.want.is_private() && case.admitted.is_none() {
+            return None;
+        }
+        self.neighbours_near(case)
+    }
+
+    /// Whether anybody could be asked once the origin has let this client in.
+    pub(super) fn has_neighbours(&self, case: &Case) -> bool {
+        self.neighbours_near(case).is_some()
+    }
+
+    fn neighbours_near(&self, case: &Case) -> Option<Arc<Neighbours>> {
+        if !case.want.ask_peers || !case.rule.share {
             return None;
         }
         self.0.neighbours.load_full().filter(|neighbours| neighbours.heard_lately())

@@ -23,6 +23,7 @@ use super::settings::Trust;
 use super::transfer::{Source, Transfer};
 use crate::clock::Timestamp;
 use crate::discovery::Finding;
+use crate::ecosystem;
 use crate::http::{Body, StoredHead};
 use crate::index::ResourceRecord;
 use crate::origin::OriginError;
@@ -129,6 +130,14 @@ impl Lead {
             && let Some(wanted) = self.case.judge.wanted()
         {
             let offers = neighbours.holders(wanted).await;
+            if self.case.admitted.is_none() && offers.iter().any(|offer| offer.holding.guarded) {
+                // a neighbour's word that the origin decides who may have it
+                let admitted = self.engine.admitted(&self.case).await?;
+                if admitted.is_none() {
+                    return self.ask_origin().await;
+                }
+                self.case.admitted = admitted;
+            }
             if let Some(transfer) = self.ask_holders(&neighbours, offers).await? {
                 return Ok(Outcome::Transfer(Box::new(transfer)));
             }
@@ -155,7 +164,8 @@ impl Lead {
                     continue;
                 }
             };
-            let arriving = self.unconfirmed(self.own_head(&offer, head), size);
+            let head = self.case.admitted.as_deref().cloned().unwrap_or_else(|| self.own_head(&offer, head));
+            let arriving = self.unconfirmed(head, size);
             let Ok(begun) = self.begin(arriving.total).await else { return Ok(None) };
             let source = Source { body, from: From::Peer, offer: Some(offer) };
             let mut begin = self.begin_with(arriving, begun, source, self.case.judge);
@@ -180,7 +190,12 @@ impl Lead {
         let variance = Variance::of(&head.headers(), &self.case.want.headers).unwrap_or_default();
         let queried = self.case.want.target.path().contains('?');
         let answer = Answer { head, queried, ..Answer::default() };
-        Arriving { answer, variance, shareable: true, total: Some(size) }
+        Arriving {
+            answer,
+            variance,
+            shareable: !self.case.want.is_private() && self.case.admitted.is_none(),
+            total: Some(size),
+        }
     }
 
     async fn ask_origin(&mut self) -> Result<Outcome, FetchError> {
@@ -293,11 +308,27 @@ impl Lead {
         now: Timestamp,
     ) -> Result<Arriving, NoStore> {
         let (request, fields) = (&self.case.want.headers, response.headers());
+        if ecosystem::gives_tokens(&self.case.want.target) {
+            return Err(NoStore::Token);
+        }
         let storable =
-            policy::storable(&self.case.want.method, request, response.status(), fields, &self.case.rule)?;
+            policy::storable(&self.case.want.method, request, response.status(), fields, &self.case.rule);
+        let storable = match storable {
+            // the URL names the bytes: kept for whomever the origin lets in, under its digest alone
+            Err(NoStore::Authorization | NoStore::VarySecret) if self.may_be_guarded(response.status()) => {
+                let answer = Answer::keep(&self.case.want.target, response.status(), fields, asked, now);
+                let total = content_length(fields);
+                return Ok(Arriving { answer, variance: Variance::default(), shareable: false, total });
+            }
+            storable => storable?,
+        };
         let variance = Variance::of(fields, request)?;
         let answer = Answer::keep(&self.case.want.target, response.status(), fields, asked, now);
         Ok(Arriving { answer, variance, shareable: storable.shareable, total: content_length(fields) })
+    }
+
+    fn may_be_guarded(&self, status: StatusCode) -> bool {
+        status == StatusCode::OK && self.case.rule.share && self.case.named_by_url().is_some()
     }
 
     fn freshen(
@@ -353,7 +384,10 @@ fn is_thing(status: StatusCode) -> bool {
 /// Whether an answer is one client's own: then nobody should wait for the next one either.
 fn is_about_sharing(reason: NoStore) -> bool {
     use NoStore as No;
-    matches!(reason, No::NoStore | No::Private | No::SetCookie | No::VaryStar | No::VarySecret | No::Rule)
+    matches!(
+        reason,
+        No::NoStore | No::Private | No::SetCookie | No::VaryStar | No::VarySecret | No::Rule | No::Token
+    )
 }
 
 async fn nobody_waits(reply: &mut oneshot::Sender<Result<Reply, FetchError>>, permit: Option<&Permit>) {

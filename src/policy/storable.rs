@@ -58,6 +58,9 @@ pub enum NoStore {
     /// A `[[rule]]` says never.
     #[error("a rule says never")]
     Rule,
+    /// A key to a registry, for the one who asked for it.
+    #[error("the answer is a registry's token")]
+    Token,
 }
 
 /// Whether a response to this request may be kept. After a 304 the same question, asked with the freshened

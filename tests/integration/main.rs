@@ -26,6 +26,7 @@ mod config_files;
 mod connect;
 mod digests;
 mod discovery;
+mod guarded;
 mod lan;
 mod liars;
 mod mirrors;

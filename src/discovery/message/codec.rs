@@ -66,6 +66,7 @@ const SERVES_HTTP: u8 = 2;
 const COMPLETE: u8 = 1;
 const BUSY: u8 = 2;
 const FIRST_HAND: u8 = 4;
+const GUARDED: u8 = 8;
 const WANT_BLOB: u8 = 1;
 const WANT_URL: u8 = 2;
 const WANT_STATED: u8 = 3;
@@ -113,7 +114,12 @@ impl Answer {
         let mut to = Fields::default();
         let holding = &self.holding;
         to.put(answer::WANT, &[self.want]);
-        let flags = [(holding.complete, COMPLETE), (holding.busy, BUSY), (holding.first_hand, FIRST_HAND)];
+        let flags = [
+            (holding.complete, COMPLETE),
+            (holding.busy, BUSY),
+            (holding.first_hand, FIRST_HAND),
+            (holding.guarded, GUARDED),
+        ];
         to.put(answer::FLAGS, &[join_flags(&flags)]);
         to.put(answer::GRANT, &self.grant.0);
         if let Some(digest) = &holding.digest {
@@ -147,6 +153,7 @@ impl Answer {
             resource: body.array(answer::RESOURCE)?.map(ResourceKey::from_bytes),
             complete: flags & COMPLETE != 0,
             busy: flags & BUSY != 0,
+            guarded: flags & GUARDED != 0,
         };
         Ok(Self {
             want: body.byte(answer::WANT)?.ok_or(Malformed)?,

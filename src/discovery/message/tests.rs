@@ -19,11 +19,11 @@ prop_compose! {
 prop_compose! {
     fn answers()(want: u8, digest: Option<[u8; 32]>, size: Option<u64>, resource: Option<[u8; 32]>,
                  etag in prop::option::of("[!-~]{0,200}"), last_modified in prop::option::of("[ -~]{0,40}"),
-                 flags in any::<[bool; 3]>(), grant: [u8; 16]) -> Answer {
-        let [first_hand, complete, busy] = flags;
+                 flags in any::<[bool; 4]>(), grant: [u8; 16]) -> Answer {
+        let [first_hand, complete, busy, guarded] = flags;
         let digest = digest.map(Digest::from_bytes);
         let resource = resource.map(ResourceKey::from_bytes);
-        let holding = Holding { digest, size, etag, last_modified, first_hand, resource, complete, busy };
+        let holding = Holding { digest, size, etag, last_modified, first_hand, resource, complete, busy, guarded };
         Answer { want, holding, grant: GrantId(grant) }
     }
 }

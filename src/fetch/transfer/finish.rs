@@ -67,14 +67,16 @@ impl Transfer {
         if stopping {
             return;
         }
-        cache.announce(&ingest, digest);
+        let is_guarded = self.case.want.is_authorized() || self.case.admitted.is_some();
+        let guarded = is_guarded && self.case.rule.share;
+        let how = Provenance { first_hand, guarded };
+        cache.announce(&ingest, digest, how);
         if let Some(stated) = found.beside {
             cache.index().put_digest(stated, digest, self.engine.0.clock.now());
         }
         cache.put_resource(record);
         // who comes from here on asks the store, where freshness counts
         drop(permit);
-        let how = Provenance { first_hand, guarded: self.case.want.is_authorized() };
         let (reservation, storing) = (self.reservation, self.storing);
         let committed = tokio::task::spawn_blocking(move || {
             let committed = cache.commit(ingest, how);

@@ -270,7 +270,7 @@ impl Script {
         self
     }
 
-    /// Wants this `Authorization`; 401 else.
+    /// Wants this `Authorization`, or one of several with `|` between them; 401 else.
     pub fn authorization(mut self, value: &str) -> Self {
         self.authorization = Some(value.into());
         self

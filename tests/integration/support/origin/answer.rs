@@ -21,13 +21,17 @@ pub fn answer(wire: &mut Wire, seen: &Seen, script: &Script, shared: &Shared) ->
     if script.echo {
         return plain(wire, seen, 200, seen.text().as_bytes());
     }
-    if script.authorization.is_some() && seen.field("Authorization") != script.authorization.as_deref() {
+    if script.authorization.as_ref().is_some_and(|allowed| !is_allowed(seen, allowed)) {
         return plain(wire, seen, 401, b"who are you?\n");
     }
     if script.signed && !signature_holds(seen, shared) {
         return plain(wire, seen, 403, b"this link has ended\n");
     }
     Reply::new(seen, script, shared).send(wire, seen, script, shared)
+}
+
+fn is_allowed(seen: &Seen, allowed: &str) -> bool {
+    seen.field("Authorization").is_some_and(|shown| allowed.split('|').any(|one| one == shown))
 }
 
 /// A small answer that nobody may keep.
