@@ -80,8 +80,10 @@ pub(super) struct Case {
     pub(super) judge: Judge,
     /// Why it goes forward.
     pub(super) why: &'static str,
-    /// The origin let this client in within this request.
+    /// The origin's own word within this request: it would give this client the thing, with this head.
     pub(super) admitted: Option<Admitted>,
+    /// Whatever comes is for those alone whom the origin lets in.
+    pub(super) guarded: bool,
 }
 
 impl Engine {
@@ -130,7 +132,7 @@ impl Engine {
         let url = UrlKey::of(&want.target, &rule.ignore_query);
         self.refuse_rest_of_a_cut(&want, &url)?;
         let judge = self.judge_of(&want);
-        let mut case = Case { want, url, rule, judge, why: "uri-miss", admitted: None };
+        let mut case = Case { want, url, rule, judge, why: "uri-miss", admitted: None, guarded: false };
         if let Some(stated) = case.judge.stated.filter(|_| !case.want.is_authorized()) {
             // what the URL led to may be the thing, though nobody has reckoned this algorithm of it yet
             self.reckon_held(&case, stated).await;

@@ -17,7 +17,7 @@ use super::{give, want};
 use crate::digest::{Digest, Stated};
 use crate::ecosystem;
 use crate::http::{Body, StoredHead};
-use crate::policy::{Answer, Caching};
+use crate::policy::{self, Answer, Caching};
 
 /// The origin let this client in: with what head, where that is the thing's own.
 pub(super) type Admitted = Arc<StoredHead>;
@@ -31,7 +31,7 @@ impl Engine {
 
     /// Meets a want that the origin has to let in.
     pub(super) async fn fetch_guarded(&self, mut case: Case) -> Result<Reply, FetchError> {
-        case.why = "request";
+        (case.why, case.guarded) = ("request", true);
         let is_whole = case.want.range().is_none();
         if let Some(digest) = case.named_by_url().filter(|_| case.may_be_held()) {
             let is_here = self.led_here(&case, &digest);
@@ -67,6 +67,23 @@ impl Engine {
             return Ok(None);
         }
         Ok(Some(Arc::new(self.head_of(case, &response, asked))))
+    }
+
+    /// The head that the origin has for what neighbours hold under a digest, where no neighbour's is believed. None
+    /// where the origin must have its own say; what it cannot be asked about has the plainest head.
+    pub(super) async fn told_by_origin(&self, case: &Case) -> Option<Admitted> {
+        let (asked, want) = (self.0.clock.now(), &case.want);
+        let mut headers = want.headers_for_whole();
+        want::drop_conditions(&mut headers);
+        let sent = case.upstream(headers).send(&self.0.origin, Method::HEAD, HeaderMap::new()).await;
+        let response = match sent {
+            Ok(response) => response,
+            Err(error) if error.is_unreachable() => return Some(Arc::new(give::plain_head())),
+            Err(_) => return None,
+        };
+        let (status, fields) = (response.status(), response.headers());
+        let may_keep = policy::storable(&Method::GET, &want.headers, status, fields, &case.rule).is_ok();
+        (may_keep && status == StatusCode::OK).then(|| Arc::new(self.head_of(case, &response, asked)))
     }
 
     fn head_of(&self, case: &Case, response: &Response<Body>, asked: crate::clock::Timestamp) -> StoredHead {

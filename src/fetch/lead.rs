@@ -136,13 +136,24 @@ impl Lead {
                 if admitted.is_none() {
                     return self.ask_origin().await;
                 }
-                self.case.admitted = admitted;
+                (self.case.admitted, self.case.guarded) = (admitted, true);
+            }
+            if self.case.admitted.is_none() && !offers.is_empty() && self.takes_no_heads() {
+                self.case.admitted = self.engine.told_by_origin(&self.case).await;
+                if self.case.admitted.is_none() {
+                    return self.ask_origin().await;
+                }
             }
             if let Some(transfer) = self.ask_holders(&neighbours, offers).await? {
                 return Ok(Outcome::Transfer(Box::new(transfer)));
             }
         }
         self.ask_origin().await
+    }
+
+    /// Whether no neighbour is believed but for bytes: the head comes from the origin.
+    fn takes_no_heads(&self) -> bool {
+        self.engine.0.config.load().trust == Trust::Digest
     }
 
     /// By a digest that is known: no word of the origin is needed.
@@ -156,7 +167,14 @@ impl Lead {
                 break;
             }
             let offer = offers.remove(0);
-            let (pulled, head) = tokio::join!(neighbours.pull(&offer, 0), neighbours.head(&offer));
+            let told = self.case.admitted.as_deref();
+            let head = async {
+                match told {
+                    Some(_) => None,
+                    None => neighbours.head(&offer).await,
+                }
+            };
+            let (pulled, head) = tokio::join!(neighbours.pull(&offer, 0), head);
             let (size, body) = match pulled {
                 Ok(pulled) => pulled,
                 Err(error) => {
@@ -164,7 +182,7 @@ impl Lead {
                     continue;
                 }
             };
-            let head = self.case.admitted.as_deref().cloned().unwrap_or_else(|| self.own_head(&offer, head));
+            let head = told.cloned().unwrap_or_else(|| self.own_head(&offer, head));
             let arriving = self.unconfirmed(head, size);
             let Ok(begun) = self.begin(arriving.total).await else { return Ok(None) };
             let source = Source { body, from: From::Peer, offer: Some(offer) };
@@ -193,7 +211,7 @@ impl Lead {
         Arriving {
             answer,
             variance,
-            shareable: !self.case.want.is_private() && self.case.admitted.is_none(),
+            shareable: !self.case.want.is_private() && !self.case.guarded,
             total: Some(size),
         }
     }

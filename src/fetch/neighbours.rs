@@ -1,6 +1,7 @@
 //! Introducing discovery to the peer client: who holds a thing, whose word counts, how its bytes are read.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use super::offer::{Lender, Offer, Way};
 use crate::digest::Digest;
@@ -100,10 +101,36 @@ pub(super) fn version_key(url: &UrlKey, variance: &Variance, head: &StoredHead) 
     ResourceKey::of(url, variance, validator)
 }
 
+/// Waits for the word of enough witnesses. A find is decided by the first holder: where more than one is needed and
+/// one has spoken, the others have a moment to.
+pub(super) async fn heard(
+    finding: &mut Finding,
+    version: &Version<'_>,
+    enough: usize,
+) -> Option<(Digest, Vec<Offer>)> {
+    const MOMENT: Duration = Duration::from_millis(250);
+    let mut offers = finding.decided().await;
+    let speaks = |offer: &discovery::Offer| offer.holding.first_hand && is_same_thing(offer, version);
+    if enough > 1 && offers.iter().any(speaks) {
+        let more = async {
+            while witnessed(&offers, version, enough).is_none()
+                && let Some(offer) = finding.next().await
+            {
+                offers.push(offer);
+            }
+        };
+        if tokio::time::timeout(MOMENT, more).await.is_err() {
+            tracing::debug!("too few witnesses have spoken in time");
+        }
+    }
+    witnessed(&offers, version, enough)
+}
+
 /// The digest that enough witnesses give for what the origin's head names now, with those that hold it.
 ///
 /// A witness counts if it got the bytes from the origin itself as the same variant with the same strong entity
-/// tag, or, where there is no tag at all, with the same `Last-Modified` and size.
+/// tag, or, where there is no tag at all, with the same `Last-Modified` and size. Where witnesses contradict each
+/// other one of them lies, and nobody can tell which: none is believed.
 pub(super) fn witnessed(
     offers: &[discovery::Offer],
     version: &Version<'_>,
@@ -111,16 +138,16 @@ pub(super) fn witnessed(
 ) -> Option<(Digest, Vec<Offer>)> {
     let confirmed: Vec<&discovery::Offer> =
         offers.iter().filter(|offer| is_usable(offer) && is_same_thing(offer, version)).collect();
-    for offer in &confirmed {
-        let digest = offer.holding.digest?;
-        let same = confirmed.iter().filter(|other| other.holding.digest == Some(digest));
-        let witnesses: BTreeSet<_> =
-            same.clone().filter(|other| other.holding.first_hand).map(|other| other.peer.node).collect();
-        if witnesses.len() >= enough.max(1) {
-            return Some((digest, ranked(same.map(|offer| (*offer).clone()).collect())));
-        }
+    let witnesses: Vec<&&discovery::Offer> =
+        confirmed.iter().filter(|offer| offer.holding.first_hand).collect();
+    let digest = witnesses.first()?.holding.digest?;
+    if witnesses.iter().any(|other| other.holding.digest != Some(digest)) {
+        tracing::warn!("neighbours contradict each other about what the origin sent: none is believed");
+        return None;
     }
-    None
+    let nodes: BTreeSet<_> = witnesses.iter().map(|witness| witness.peer.node).collect();
+    let same = confirmed.iter().filter(|offer| offer.holding.digest == Some(digest));
+    (nodes.len() >= enough.max(1)).then(|| (digest, ranked(same.map(|offer| (*offer).clone()).collect())))
 }
 
 fn is_same_thing(offer: &discovery::Offer, version: &Version<'_>) -> bool {

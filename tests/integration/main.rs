@@ -39,3 +39,4 @@ mod storage;
 mod systemd_units;
 mod tidy;
 mod truncation;
+mod witnesses;

@@ -73,9 +73,9 @@ impl Lead {
             let offers = neighbours.holders(Wanted::Blob(digest)).await;
             return (!offers.is_empty()).then_some((digest, offers));
         }
-        let offers = finding?.decided().await;
         let key = version_key(&self.case.url, &arriving.variance, head);
-        neighbours::witnessed(&offers, &Version { key, head, size: arriving.total }, config.witnesses)
+        let version = Version { key, head, size: arriving.total };
+        neighbours::heard(finding?, &version, config.witnesses).await
     }
 
     pub(super) async fn begin(&self, total: Option<u64>) -> Result<(Ingest, Reservation), NoRoom> {

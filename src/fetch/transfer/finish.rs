@@ -67,7 +67,7 @@ impl Transfer {
         if stopping {
             return;
         }
-        let is_guarded = self.case.want.is_authorized() || self.case.admitted.is_some();
+        let is_guarded = self.case.want.is_authorized() || self.case.guarded;
         let guarded = is_guarded && self.case.rule.share;
         let how = Provenance { first_hand, guarded };
         cache.announce(&ingest, digest, how);

@@ -13,6 +13,8 @@ use std::time::Duration;
 use larder::clock::SystemClock;
 use larder::digest::{Digest, Stated, StatedKey};
 use larder::discovery::{Config, Discovery, Endpoint, Holding, Holdings, Parts, Wanted};
+use larder::http::Target;
+use larder::policy::{ResourceKey, UrlKey, Variance};
 use larder::seal::{Bearer, BootId, GrantId, Grants, Sealer, Secret, SiteKeys, Thing};
 use larder::shutdown::Shutdown;
 use larder::telemetry::Health;
@@ -42,6 +44,8 @@ struct Claims {
     blobs: Mutex<HashMap<Digest, u64>>,
     /// Digest in another algorithm → what it says that is.
     stated: Mutex<HashMap<StatedKey, Digest>>,
+    /// URL → what it says it has of it.
+    urls: Mutex<HashMap<UrlKey, Holding>>,
 }
 
 impl Holdings for Claims {
@@ -49,7 +53,7 @@ impl Holdings for Claims {
         let digest = match wanted {
             Wanted::Blob(digest) => *digest,
             Wanted::Stated(key) => *self.stated.lock().unwrap().get(key)?,
-            Wanted::Url(_) => return None,
+            Wanted::Url(url) => return self.urls.lock().unwrap().get(url).cloned(),
         };
         let size = *self.blobs.lock().unwrap().get(&digest)?;
         Some(Holding {
@@ -122,6 +126,25 @@ impl FakePeer {
     /// Says that what it offered as `truth` has this digest.
     pub fn claims_to_be(&self, stated: &Stated, truth: &Script) {
         self.claims.stated.lock().unwrap().insert(stated.key(), truth.digest().parse().unwrap());
+    }
+
+    /// Says that it had `lie` from the origin under this URL, with the validators of `truth`, and serves `conduct`.
+    pub fn witnesses(&self, url: &str, truth: &Script, lie: &Script, conduct: Script) {
+        self.offers(lie, conduct);
+        let key = UrlKey::of(&Target::from_uri(&url.parse().unwrap()).unwrap(), &[]);
+        let (etag, last_modified) = (truth.etag_value(), truth.last_modified.clone());
+        let validator = etag.as_deref().or(last_modified.as_deref());
+        let holding = Holding {
+            digest: Some(lie.digest().parse().unwrap()),
+            size: Some(truth.size),
+            resource: Some(ResourceKey::of(&key, &Variance::default(), validator)),
+            etag,
+            last_modified,
+            first_hand: true,
+            complete: true,
+            ..Holding::default()
+        };
+        self.claims.urls.lock().unwrap().insert(key, holding);
     }
 
     /// The requests for the bytes of `truth`.
