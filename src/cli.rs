@@ -8,6 +8,7 @@ mod admin_client;
 mod answers;
 mod args;
 mod bans;
+mod ca;
 mod cache;
 mod completions;
 mod config;
@@ -70,6 +71,7 @@ fn dispatch(cli: Cli) -> Result<Exit, Failure> {
         Command::Config(args) => config::run(&node, &args),
         Command::Secret(args) => secret::run(&node, &args),
         Command::Setup(args) => setup::run(&node, &args),
+        Command::Ca(args) => ca::run(&node, &args),
         Command::Doctor(args) => doctor::run(&node, &args),
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&args),

@@ -58,6 +58,8 @@ pub struct Config {
     pub cache: cache::Config,
     /// The doors.
     pub proxy: proxy::Config,
+    /// https that is opened.
+    pub intercept: proxy::InterceptConfig,
     /// The neighbours.
     pub peers: PeersConfig,
     /// The way to origin servers.
@@ -87,6 +89,7 @@ impl Default for Config {
             drain_timeout: Span(std::time::Duration::from_secs(300)),
             cache: cache::Config { dir: PathBuf::new(), ..cache::Config::default() },
             proxy: proxy::Config::default(),
+            intercept: proxy::InterceptConfig::default(),
             peers: PeersConfig::default(),
             origin: origin::Config::default(),
             admin: admin::Config::default(),

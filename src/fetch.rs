@@ -35,7 +35,7 @@ pub use engine::{Engine, Parts};
 pub use error::FetchError;
 pub use ledger::{From, Ledger, Traffic};
 pub use neighbours::Neighbours;
-pub use outcome::{Bytes, CacheStatus, Given, Held, Reply};
+pub use outcome::{Bytes, CacheStatus, Given, Held, Reply, Switched};
 pub use running::Running;
 pub use settings::{Config, Release, Trust};
 pub use view::TransferView;

@@ -38,8 +38,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::HeaderMap;
+use http::{HeaderMap, HeaderValue};
 use tokio::net::TcpStream;
+use tokio_rustls::client::TlsStream;
 
 use crate::clock::SharedClock;
 use crate::http::{Body, Target};
@@ -55,6 +56,15 @@ pub struct Origin(Arc<Inner>);
 /// Response extension: who answered, the parent proxy where there is one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Remote(pub SocketAddr);
+
+/// What an origin did with a request for another protocol.
+#[derive(Debug)]
+pub enum Switched {
+    /// It agreed: its head, and the stream of what follows.
+    To(http::Response<()>, hyper::upgrade::Upgraded),
+    /// It answered as to any request.
+    Not(http::Response<Body>),
+}
 
 #[derive(Debug)]
 struct Inner {
@@ -115,6 +125,22 @@ impl Origin {
     /// A connection for `CONNECT`: straight to the host, or through the parent proxy.
     pub async fn tunnel(&self, host: &str, port: u16, reach: &Reach) -> Result<TcpStream, OriginError> {
         self.0.dialer.tunnel(host, port, reach).await
+    }
+
+    /// Sends a request that asks for another protocol (RFC 9110 section 7.8), over HTTP/1.1 on a connection of
+    /// its own.
+    pub async fn switch(
+        &self,
+        request: http::Request<Body>,
+        protocol: &HeaderValue,
+        reach: &Reach,
+    ) -> Result<Switched, OriginError> {
+        client::switch(&self.0, request, protocol, reach).await
+    }
+
+    /// A connection over TLS, verified as any other, for bytes that are no HTTP.
+    pub async fn secure(&self, target: &Target, reach: &Reach) -> Result<TlsStream<TcpStream>, OriginError> {
+        self.0.dialer.bare(target, reach).await
     }
 
     /// Bytes a second that this authority was seen to give, if it was seen at all.

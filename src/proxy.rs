@@ -1,9 +1,9 @@
 //! The doors: what programs point at.
 //!
 //! A connection is accepted, what comes on it is looked over ([`crate::http::inspect`]), and each request goes
-//! through one door: forward proxy (absolute form), tunnel (`CONNECT`), URL prefix (`/https/host/…`), prefix
-//! with the digest the thing must have (`/@sha256:…/https/host/…`), or a named mirror (`/m/<name>/…`,
-//! `/v2/…`). Errors become responses in [`respond`] and only there.
+//! through one door: forward proxy (absolute form), tunnel (`CONNECT`, opened where [`intercept`] is told to),
+//! URL prefix (`/https/host/…`), prefix with the digest the thing must have (`/@sha256:…/https/host/…`), or a
+//! named mirror (`/m/<name>/…`, `/v2/…`). Errors become responses in [`respond`] and only there.
 //!
 //! Promises: the target goes on byte for byte; fields of one connection stay on it; a request that is not
 //! framed beyond doubt is refused, so that nothing is smuggled; a body that cannot be completed never looks
@@ -14,10 +14,12 @@ mod direct;
 mod forward;
 mod guard;
 mod hops;
+mod intercept;
 mod listener;
 mod mirror;
 mod pac;
 mod respond;
+mod rewound;
 mod settings;
 mod stream;
 
@@ -33,6 +35,7 @@ use crate::rest::Hosts;
 use crate::shutdown::{Drain, Shutdown};
 use crate::tls::NodeId;
 
+pub use intercept::{Config as InterceptConfig, HostPattern, Interceptor, OnRefusal, PatternError};
 pub use settings::Config;
 
 /// The doors of one node; a cheap clone.
@@ -50,6 +53,8 @@ pub struct Parts {
     pub engine: Engine,
     /// Where tunnels lead.
     pub origin: Origin,
+    /// Which https is opened.
+    pub interceptor: Interceptor,
     /// This node, for `Via`.
     pub node: NodeId,
     /// The host names under which the prefix doors answer.
@@ -70,6 +75,7 @@ struct Inner {
     mirrors: ArcSwap<Mirrors>,
     engine: Engine,
     origin: Origin,
+    interceptor: ArcSwap<Interceptor>,
     pseudonym: String,
     hosts: Hosts,
     own_addresses: Arc<ArcSwap<Vec<IpAddr>>>,
@@ -86,6 +92,7 @@ impl Proxy {
             mirrors: ArcSwap::from_pointee(parts.mirrors),
             engine: parts.engine,
             origin: parts.origin,
+            interceptor: ArcSwap::from_pointee(parts.interceptor),
             pseudonym: format!("larder-{}", parts.node.short()),
             hosts: parts.hosts,
             own_addresses: parts.own_addresses,
@@ -103,6 +110,11 @@ impl Proxy {
     /// New mirrors from a reloaded configuration, for requests to come.
     pub fn set_mirrors(&self, mirrors: Mirrors) {
         self.0.mirrors.store(Arc::new(mirrors));
+    }
+
+    /// Which https is opened from now on. What was remembered of clients is forgotten: they may trust by now.
+    pub fn set_interceptor(&self, interceptor: Interceptor) {
+        self.0.interceptor.store(Arc::new(interceptor));
     }
 
     /// What `Via` carries: protocol and pseudonym (RFC 9110 section 7.6.3).

@@ -5,6 +5,8 @@
 //! Names and validity dates are not judged, so that a machine with a wrong clock still works. Towards origins
 //! the ordinary rules hold: the system's authorities, those of `ca_file`, names and dates.
 //!
+//! For interception a machine has an authority of its own ([`LocalAuthority`]), which nobody else trusts.
+//!
 //! Errors name the file that could not be used. Nothing here opens a socket, and no key is ever printed.
 //!
 //! *Invariant:* every configuration is built with [`provider`]; two providers in one process would fail at
@@ -12,7 +14,9 @@
 
 mod authority;
 mod client;
+mod files;
 mod identity;
+mod local;
 mod server;
 #[cfg(test)]
 mod tests;
@@ -26,6 +30,7 @@ use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms};
 pub use authority::pin_of_certificate;
 pub use client::{is_pin_mismatch, origin_client, peer_client};
 pub use identity::{Identity, NodeId, Pin};
+pub use local::LocalAuthority;
 pub use server::{is_no_tls, listener, peer_server, pin_of_peer};
 
 /// Why TLS could not be set up.

@@ -63,6 +63,8 @@ pub(crate) enum Command {
     Secret(SecretArgs),
     /// Make a program use this node: print its settings, write them, take them out
     Setup(SetupArgs),
+    /// Make, show, install or remove this machine's certificate authority for interception
+    Ca(CaArgs),
     /// Find out what is wrong, and what to do
     Doctor(JsonArgs),
     /// Show three nodes sharing one download, on this machine
@@ -264,6 +266,43 @@ pub(crate) struct SetupArgs {
     /// For all users of the machine, not for you alone
     #[arg(long)]
     pub(super) system: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CaArgs {
+    #[command(subcommand)]
+    pub(super) action: CaAction,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum CaAction {
+    /// Make one for the hosts in intercept.hosts
+    New {
+        /// In the place of the one that is there
+        #[arg(long)]
+        replace: bool,
+    },
+    /// Show it, and what to set for programs with a list of their own
+    Show {
+        /// Print the certificate alone
+        #[arg(long, conflicts_with = "json")]
+        pem: bool,
+        /// Print one JSON document
+        #[arg(long)]
+        json: bool,
+    },
+    /// Make it if need be, and make the system's programs trust it
+    Install {
+        /// Only say what would be done
+        #[arg(long)]
+        dry_run: bool,
+    },
+    /// Take it out of the system again, and delete it
+    Remove {
+        /// Only say what would be done
+        #[arg(long)]
+        dry_run: bool,
+    },
 }
 
 #[derive(Debug, Args)]

@@ -3,6 +3,7 @@
 //! It looks from outside as well as asking the daemon, so that it also helps where nothing runs. It changes
 //! nothing; to see whether a port is free it binds it for a moment.
 
+mod interception;
 mod machine;
 mod node;
 
@@ -101,6 +102,7 @@ fn examine(file: &ConfigFile, report: &mut Report) -> Result<(), Failure> {
     machine::secret(report, &loaded.config, &environment);
     machine::folders(report, &loaded.config);
     machine::interfaces(report, &loaded.config);
+    interception::authority(report, &loaded.config, &SystemClock);
     let answers = node::daemon(report, &loaded)?;
     machine::ports(report, &loaded.config, answers);
     machine::proxy_variables(report, &loaded.config, &environment, answers);

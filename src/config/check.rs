@@ -18,6 +18,7 @@ pub(super) fn check(config: &Config, sources: &Sources) -> (Vec<Complaint>, Vec<
     judge.general(config);
     judge.space(config);
     judge.doors(config);
+    judge.intercept(config);
     judge.admin(config);
     judge.peers(config);
     judge.origin(config);
@@ -105,6 +106,14 @@ impl Judge {
             "the whole world may use this proxy",
             "name your own networks",
         );
+    }
+
+    fn intercept(&mut self, config: &Config) {
+        let widest = config.intercept.hosts.iter().find(|host| host.is_top_level());
+        if let Some(host) = widest {
+            let what = format!("{host} opens every site of a whole top-level domain");
+            self.warn(true, "intercept.hosts", &what, "name the sites that are worth caching");
+        }
     }
 
     fn admin(&mut self, config: &Config) {

@@ -16,7 +16,7 @@ use crate::config::Config;
 use crate::fetch::{self, Engine, Ledger};
 use crate::index::{BanRecord, Index};
 use crate::origin::Origin;
-use crate::proxy::{self, Proxy};
+use crate::proxy::{self, Interceptor, Proxy};
 use crate::rest::Hosts;
 use crate::shutdown::{Drain, Shutdown};
 use crate::telemetry::Health;
@@ -69,6 +69,7 @@ impl House {
             mirrors: config.mirror.clone(),
             engine: engine.clone(),
             origin,
+            interceptor: Interceptor::open(config.intercept.clone(), &config.state_dir, Arc::clone(&clock)),
             node: identity.node(),
             hosts: Hosts::new(names),
             own_addresses: Arc::clone(&own_addresses),

@@ -15,6 +15,7 @@ use super::neighbours::{Seat, Site};
 use crate::cache::MinFree;
 use crate::config::Config;
 use crate::net::interface;
+use crate::proxy::InterceptConfig;
 use crate::seal::Secret;
 use crate::shutdown::Shutdown;
 use crate::unit::ByteSize;
@@ -34,6 +35,7 @@ impl Local {
     /// Builds one in `folder`, which it owns and removes at the end.
     pub async fn open(mut config: Config, secrets: Vec<Secret>, folder: &Path) -> Result<Self, DaemonError> {
         config.state_dir = folder.to_owned();
+        config.intercept = InterceptConfig::default();
         config.cache.dir = folder.join("cache");
         config.cache.max_size = ByteSize(u64::MAX / 4);
         config.cache.min_free = MinFree::Size(ByteSize(0));

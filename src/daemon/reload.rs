@@ -10,11 +10,13 @@ use serde_json::Value;
 use super::build::House;
 use super::neighbours::Seat;
 use crate::admin::ReloadView;
+use crate::clock::SharedClock;
 use crate::config::{Config, Environment, load};
+use crate::proxy::Interceptor;
 use crate::telemetry::Logging;
 
 /// Keys that hold at once; a trailing dot stands for all keys of a section.
-const AT_ONCE: [&str; 18] = [
+const AT_ONCE: [&str; 19] = [
     "cache.max_size",
     "cache.min_free",
     "cache.max_age",
@@ -24,6 +26,7 @@ const AT_ONCE: [&str; 18] = [
     "proxy.connect_ports",
     "proxy.deny_private",
     "proxy.stale_if_error",
+    "intercept.",
     "peers.trust",
     "peers.witnesses",
     "peers.release",
@@ -75,6 +78,7 @@ impl Reloader {
         self.house.cache.set_limits(new.cache.clone());
         self.house.proxy.set_config(new.proxy.clone());
         self.house.proxy.set_mirrors(new.mirror.clone());
+        self.house.proxy.set_interceptor(interceptor(&new, &self.house.clock).await?);
         self.house.engine.set_config(new.engine(), new.rule.clone());
         self.house.bans.reconfigure(new.bans.clone());
         if let Some(joined) = self.seat.joined() {
@@ -83,6 +87,13 @@ impl Reloader {
         self.config = Arc::new(new);
         Ok(view)
     }
+}
+
+/// The authority may be another one, also where no setting changed.
+async fn interceptor(new: &Config, clock: &SharedClock) -> Result<Interceptor, String> {
+    let (config, folder, clock) = (new.intercept.clone(), new.state_dir.clone(), Arc::clone(clock));
+    let opened = tokio::task::spawn_blocking(move || Interceptor::open(config, &folder, clock)).await;
+    opened.map_err(|error| error.to_string())
 }
 
 /// What changes now, and what differs from the start and needs a new one.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
-use http::{Method, Request, Response};
+use http::{HeaderValue, Method, Request, Response};
 
 use super::delivery::{self, Cuts};
 use super::error::FetchError;
@@ -14,7 +14,7 @@ use super::judge::Judge;
 use super::ledger::{From, Ledger};
 use super::neighbours::Neighbours;
 use super::origin_side::Upstream;
-use super::outcome::{CacheStatus, Given, Reply};
+use super::outcome::{CacheStatus, Given, Reply, Switched};
 use super::settings::Config;
 use super::view::TransferView;
 use super::want::Want;
@@ -24,7 +24,7 @@ use crate::digest::Stated;
 use crate::ecosystem;
 use crate::http::{Body, Target};
 use crate::index::ResourceRecord;
-use crate::origin::{Origin, Reach};
+use crate::origin::{self, Origin, Reach};
 use crate::policy::{self, Plan, Rule, Rules, UrlKey};
 use crate::range::RangeRequest;
 use crate::shutdown::{Drain, Shutdown};
@@ -167,6 +167,23 @@ impl Engine {
         Ok(Reply {
             given: Given::Passed(self.counted(response)),
             status: CacheStatus::forwarded("method", "origin"),
+        })
+    }
+
+    /// Asks the origin for another protocol, on a connection of its own. What then flows is no download and is
+    /// counted by whoever lets it flow.
+    pub async fn switch(
+        &self,
+        request: Request<Body>,
+        protocol: &HeaderValue,
+        reach: &Reach,
+    ) -> Result<Switched, FetchError> {
+        Ok(match self.0.origin.switch(request, protocol, reach).await? {
+            origin::Switched::To(head, stream) => Switched::To(head, stream),
+            origin::Switched::Not(response) => Switched::Not(Box::new(Reply {
+                given: Given::Passed(self.counted(response)),
+                status: CacheStatus::forwarded("bypass", "origin"),
+            })),
         })
     }
 

@@ -30,6 +30,15 @@ pub enum Given {
     Passed(http::Response<Body>),
 }
 
+/// What became of a request for another protocol.
+#[derive(Debug)]
+pub enum Switched {
+    /// The origin agreed: its head, and the stream of what follows.
+    To(http::Response<()>, hyper::upgrade::Upgraded),
+    /// It answered as to any request.
+    Not(Box<Reply>),
+}
+
 /// A thing that is held or arriving.
 #[derive(Debug)]
 pub struct Held {

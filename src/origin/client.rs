@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use http::header::{EXPECT, HOST, HeaderMap, HeaderValue, PROXY_AUTHORIZATION};
+use http::header::{CONNECTION, EXPECT, HOST, HeaderMap, HeaderValue, PROXY_AUTHORIZATION, UPGRADE};
 use http::uri::PathAndQuery;
 use http::{Method, StatusCode, Uri, Version};
 use http_body::Body as _;
@@ -13,7 +13,7 @@ use http_body::Body as _;
 use super::body::{Counted, Watched};
 use super::dial::{Form, PARENT_REFUSES};
 use super::pool::{Lease, Wire};
-use super::{Inner, OriginError, Reach, Remote};
+use super::{Inner, OriginError, Reach, Remote, Switched};
 use crate::http::{Body, Target, TargetError, boxed, empty, hop_by_hop_removed};
 
 /// How often a request is repeated on another connection.
@@ -55,6 +55,31 @@ pub(super) async fn send(
         }
         repeats += 1;
     }
+}
+
+/// Never repeated: what was agreed on a connection holds on no other.
+pub(super) async fn switch(
+    inner: &Inner,
+    request: http::Request<Body>,
+    protocol: &HeaderValue,
+    reach: &Reach,
+) -> Result<Switched, OriginError> {
+    let mut outgoing = Outgoing::new(request)?;
+    let host = outgoing.target.bare_host().to_owned();
+    let mut lease = inner.pool.alone(&inner.dialer, &outgoing.target, reach).await?;
+    let mut request = outgoing.write(lease.connection.wire())?;
+    request.headers_mut().insert(CONNECTION, HeaderValue::from_static("upgrade"));
+    request.headers_mut().insert(UPGRADE, protocol.clone());
+    let answer = heard(inner.stall, &outgoing.frames, lease.connection.send(request)).await;
+    let answer = answer.ok_or_else(|| OriginError::stalled(&host))?;
+    let mut response = answer.map_err(|failure| OriginError::of_hyper(&host, failure.error()))?;
+    if response.status() != StatusCode::SWITCHING_PROTOCOLS {
+        return answered(response, lease, host, inner.stall).map(Switched::Not);
+    }
+    let stream = tokio::time::timeout(inner.stall, hyper::upgrade::on(&mut response)).await;
+    let stream = stream.map_err(|_elapsed| OriginError::stalled(&host))?;
+    let stream = stream.map_err(|error| OriginError::of_hyper(&host, &error))?;
+    Ok(Switched::To(response.map(drop), stream))
 }
 
 /// Waits for the head of an answer, at most `stall` since the last sign that the body was still taken.

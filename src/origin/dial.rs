@@ -28,6 +28,9 @@ pub(super) const PARENT_REFUSES: &str = "the parent proxy wants other credential
 pub(super) struct Dialer {
     deadline: Duration,
     tls: Arc<rustls::ClientConfig>,
+    /// The same for HTTP/1.1 alone, and for no HTTP at all.
+    tls_one: Arc<rustls::ClientConfig>,
+    tls_bare: Arc<rustls::ClientConfig>,
     parent: Option<Parent>,
     resolver: tcp::Resolver,
 }
@@ -64,9 +67,12 @@ impl Dialer {
         let ca_file = Some(config.ca_file.as_path()).filter(|path| !path.as_os_str().is_empty());
         let mut tls = crate::tls::origin_client(ca_file)
             .map_err(|error| OriginError::Setup(format!("origin.ca_file: {error}")))?;
+        let tls_bare = Arc::new(tls.clone());
+        tls.alpn_protocols = vec![H1.to_vec()];
+        let tls_one = Arc::new(tls.clone());
         tls.alpn_protocols = vec![H2.to_vec(), H1.to_vec()];
         let (parent, resolver) = (config.proxy.into_parent(), tcp::Resolver::new(deadline));
-        Ok(Self { deadline, tls: Arc::new(tls), parent, resolver })
+        Ok(Self { deadline, tls: Arc::new(tls), tls_one, tls_bare, parent, resolver })
     }
 
     /// How long connecting may take.
@@ -76,7 +82,26 @@ impl Dialer {
 
     /// A connection on which this target can be asked for.
     pub(super) async fn line(&self, target: &Target, reach: &Reach) -> Result<Line, OriginError> {
-        self.in_time(target.bare_host(), self.line_untimed(target, reach)).await
+        self.in_time(target.bare_host(), self.line_untimed(target, reach, &self.tls)).await
+    }
+
+    /// The same where only HTTP/1.1 will do.
+    pub(super) async fn line_of_one(&self, target: &Target, reach: &Reach) -> Result<Line, OriginError> {
+        self.in_time(target.bare_host(), self.line_untimed(target, reach, &self.tls_one)).await
+    }
+
+    /// TLS to a host without a word about what it will carry.
+    pub(super) async fn bare(
+        &self,
+        target: &Target,
+        reach: &Reach,
+    ) -> Result<TlsStream<TcpStream>, OriginError> {
+        let host = target.bare_host();
+        self.in_time(host, async {
+            let stream = self.through(host, target.port(), reach).await?;
+            secure(&self.tls_bare, host, stream).await
+        })
+        .await
     }
 
     /// A connection to a host that we know nothing more of.
@@ -106,7 +131,12 @@ impl Dialer {
         }
     }
 
-    async fn line_untimed(&self, target: &Target, reach: &Reach) -> Result<Line, OriginError> {
+    async fn line_untimed(
+        &self,
+        target: &Target,
+        reach: &Reach,
+        tls: &Arc<rustls::ClientConfig>,
+    ) -> Result<Line, OriginError> {
         let host = target.bare_host();
         match (target.scheme(), &self.parent) {
             (Scheme::Http, None) => {
@@ -122,7 +152,7 @@ impl Dialer {
             }
             (Scheme::Https, _) => {
                 let stream = self.through(host, target.port(), reach).await?;
-                let stream = self.secure(host, stream).await?;
+                let stream = secure(tls, host, stream).await?;
                 let two = stream.get_ref().1.alpn_protocol() == Some(H2);
                 Line::new(host, Stream::Tls(Box::new(stream)), if two { Form::Two } else { Form::Path })
             }
@@ -152,15 +182,19 @@ impl Dialer {
         parent::connect(&mut stream, host, port, parent.authorization()).await?;
         Ok(stream)
     }
+}
 
-    async fn secure(&self, host: &str, stream: TcpStream) -> Result<TlsStream<TcpStream>, OriginError> {
-        let name = ServerName::try_from(host.to_owned())
-            .map_err(|_ignored| OriginError::BadTarget(crate::http::TargetError::Host))?;
-        TlsConnector::from(Arc::clone(&self.tls))
-            .connect(name, stream)
-            .await
-            .map_err(|error| OriginError::Tls { host: host.to_owned(), why: error.to_string() })
-    }
+async fn secure(
+    tls: &Arc<rustls::ClientConfig>,
+    host: &str,
+    stream: TcpStream,
+) -> Result<TlsStream<TcpStream>, OriginError> {
+    let name = ServerName::try_from(host.to_owned())
+        .map_err(|_ignored| OriginError::BadTarget(crate::http::TargetError::Host))?;
+    TlsConnector::from(Arc::clone(tls))
+        .connect(name, stream)
+        .await
+        .map_err(|error| OriginError::Tls { host: host.to_owned(), why: error.to_string() })
 }
 
 impl Line {

@@ -134,6 +134,18 @@ impl Pool {
         })
     }
 
+    /// A connection over HTTP/1.1 that nobody had before and nobody gets after.
+    pub(super) async fn alone(
+        &self,
+        dialer: &Dialer,
+        target: &Target,
+        reach: &Reach,
+    ) -> Result<Lease, OriginError> {
+        let line = dialer.line_of_one(target, reach).await?;
+        let connection = connection::open(line, target.bare_host()).await?;
+        Ok(self.lent(connection, false, None, Key::of(target, reach)))
+    }
+
     fn lent(
         &self,
         connection: Connection,

@@ -10,7 +10,6 @@ use http::{Request, Response, StatusCode};
 use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 
 use super::forward::Visit;
 use super::{Proxy, respond};
@@ -32,6 +31,17 @@ impl Proxy {
         let target = self.tunnel_target(&request)?;
         self.check_loop(request.headers(), &target, visit.port)?;
         let reach = self.reach(visit.client);
+        if let Some(interceptor) = self.opens(&target) {
+            self.0
+                .origin
+                .check(&target, &reach)
+                .await
+                .map_err(|e| respond::problem(&FetchError::Origin(e)))?;
+            let client = hyper::upgrade::on(&mut request);
+            // joined by the drain
+            drop(self.0.drain.spawn(self.clone().open(interceptor, client, target, visit.clone())));
+            return Ok(Response::new(empty()));
+        }
         let server = self.0.origin.tunnel(target.host(), target.port(), &reach).await;
         let server = server.map_err(|error| respond::problem(&FetchError::Origin(error)))?;
         let (upgraded, ledger) = (hyper::upgrade::on(&mut request), self.0.engine.ledger().clone());
@@ -65,7 +75,11 @@ impl Proxy {
 }
 
 /// Copies both ways until both are done, counting as it flows.
-async fn flow(client: TokioIo<hyper::upgrade::Upgraded>, server: TcpStream, ledger: Ledger, stop: Shutdown) {
+pub(super) async fn flow<C, S>(client: C, server: S, ledger: Ledger, stop: Shutdown)
+where
+    C: AsyncRead + AsyncWrite + Unpin,
+    S: AsyncRead + AsyncWrite + Unpin,
+{
     let seen: Arc<AtomicU64> = Arc::default();
     let mut client = Counted { stream: client, ledger: ledger.clone(), seen: Arc::clone(&seen) };
     let mut server = Counted { stream: server, ledger, seen: Arc::clone(&seen) };

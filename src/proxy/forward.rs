@@ -9,6 +9,7 @@ use hyper::body::Incoming;
 use super::direct::{self, Direct};
 use super::guard::check_browser;
 use super::hops;
+use super::intercept::{self, Inside};
 use super::mirror::Mirrored;
 use super::stream::Abort;
 use super::{Proxy, pac, respond};
@@ -33,6 +34,8 @@ pub(super) struct Visit {
     pub(super) port: u16,
     /// Makes the connection end with a reset.
     pub(super) abort: Abort,
+    /// The origin it leads to, where it is one that was opened.
+    pub(super) inside: Option<Inside>,
 }
 
 /// A request that found its door.
@@ -65,7 +68,7 @@ impl Proxy {
 
     async fn route(&self, request: Request<Incoming>, visit: &Visit) -> Result<Response<Body>, Problem> {
         self.check_client(visit.client)?;
-        if request.method() == Method::CONNECT {
+        if request.method() == Method::CONNECT && visit.inside.is_none() {
             return self.connect(request, visit).await;
         }
         hops::check_expectation(request.headers())?;
@@ -73,19 +76,20 @@ impl Proxy {
         if hops_left == Some(0) {
             return Ok(hops::last_hop());
         }
-        if pac::is_asked_for(&request) {
+        if visit.inside.is_none() && pac::is_asked_for(&request) {
             check_browser(request.headers(), &self.0.hosts)?;
             return Ok(pac::script(request.headers(), visit.port));
         }
         let entered = self.enter(&request, visit)?;
         self.check_loop(request.headers(), &entered.target, visit.port)?;
-        let (parts, body) = request.into_parts();
-        let mut headers = hop_by_hop_removed(&parts.headers);
-        let ask_peers = headers.get(PEERS).is_none_or(|value| value != "no");
-        for name in ["host", STATED, PEERS, "expect"] {
-            headers.remove(name);
+        let mut headers = self.end_to_end(request.headers());
+        if visit.inside.is_some()
+            && let Some(protocol) = intercept::asked(&request)
+        {
+            return self.switch(request, headers, &entered.target, &protocol, visit).await;
         }
-        self.add_via(&mut headers);
+        let (parts, body) = request.into_parts();
+        let ask_peers = parts.headers.get(PEERS).is_none_or(|value| value != "no");
         if let Some(left) = hops_left {
             headers.insert(header::MAX_FORWARDS, HeaderValue::from(left - 1));
         }
@@ -124,6 +128,9 @@ impl Proxy {
     fn enter(&self, request: &Request<Incoming>, visit: &Visit) -> Result<Entered, Problem> {
         let stated = stated(request.headers())?;
         let reach = self.reach(visit.client);
+        if let Some(inside) = &visit.inside {
+            return Ok(Entered { target: inside.target(request)?, stated, door: Door::Proxy, reach });
+        }
         if request.uri().scheme().is_some() {
             let target = Target::from_uri(request.uri()).map_err(|error| respond::bad_target(&error))?;
             // a program that uses us as its proxy may have the address of one of our doors as well
@@ -164,6 +171,17 @@ impl Proxy {
             target.uri().map_err(|error| FetchError::Origin(OriginError::BadTarget(error)))?;
         *request.headers_mut() = headers;
         self.0.engine.forward(request, target, reach).await
+    }
+
+    /// The fields that go on, and our own.
+    fn end_to_end(&self, received: &HeaderMap) -> HeaderMap {
+        let mut headers = hop_by_hop_removed(received);
+        for name in ["host", STATED, PEERS, "expect"] {
+            headers.remove(name);
+        }
+        intercept::join_cookies(&mut headers);
+        self.add_via(&mut headers);
+        headers
     }
 
     fn add_via(&self, headers: &mut HeaderMap) {

@@ -3,11 +3,12 @@
 use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::Request;
+use http::{Request, StatusCode};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -17,7 +18,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
 use super::forward::Visit;
-use super::stream::{Abort, ClientStream};
+use super::stream::{Abort, ClientStream, IDLE_WRITE};
 use super::{Proxy, respond};
 use crate::http::inspect::{Fault, Inspected, Limits};
 use crate::http::{Body, BodyError, boxed};
@@ -25,16 +26,16 @@ use crate::net::listener::{Accepted, Acceptor, ConnectionLimit};
 use crate::shutdown::{Drain, Shutdown};
 
 /// What one request may ask of us. RFC 9110 section 5.4 asks for no size in particular; more is a 431.
-const LIMITS: Limits = Limits {
+pub(super) const LIMITS: Limits = Limits {
     head: 128 * 1024,
     fields: 512,
     head_time: Duration::from_secs(30),
     body_silence: Duration::from_secs(60),
 };
 /// So long a connection may be idle between two requests, and before the first one.
-const IDLE: Duration = Duration::from_secs(60);
+pub(super) const IDLE: Duration = Duration::from_secs(60);
 /// How long the last bytes of an answer have to leave when the program stops.
-const LAST_BYTES: Duration = Duration::from_secs(1);
+pub(super) const LAST_BYTES: Duration = Duration::from_secs(1);
 /// Connections of all clients together, and of one address.
 const CONNECTIONS: usize = 16_384;
 const CONNECTIONS_OF_ONE: usize = 2_048;
@@ -78,16 +79,18 @@ impl Proxy {
     async fn serve(self, stream: TcpStream, client: IpAddr, stop: Shutdown) {
         let abort = Abort::default();
         let port = stream.local_addr().map_or(0, |address| address.port());
-        let visit = Visit { client, port, abort: abort.clone() };
+        let visit = Visit { client, port, abort: abort.clone(), inside: None };
         self.converse(ClientStream::new(stream, abort), visit, stop).await;
     }
 
     /// Serves one connection inside this process.
     pub async fn serve_local(self, stream: DuplexStream, client: IpAddr, stop: Shutdown) {
-        self.converse(stream, Visit { client, port: 0, abort: Abort::default() }, stop).await;
+        let visit = Visit { client, port: 0, abort: Abort::default(), inside: None };
+        self.converse(stream, visit, stop).await;
     }
 
-    async fn converse<S>(self, stream: S, visit: Visit, stop: Shutdown)
+    /// Serves one connection over HTTP/1.1.
+    pub(super) async fn converse<S>(self, stream: S, visit: Visit, stop: Shutdown)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
@@ -109,6 +112,9 @@ impl Proxy {
                         broken.map_or(response, |fault| proxy.refuse(fault, visit.client))
                     }
                 };
+                if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+                    inspection.release();
+                }
                 Ok::<_, std::convert::Infallible>(response.map(|body| guest.until_end_of(body)))
             }
         });
@@ -127,7 +133,7 @@ impl Proxy {
                 tokio::select! {
                     ended = connection.as_mut() => ended,
                     // half a request is none
-                    () = busy.idle() => return,
+                    () = busy.idle(LAST_BYTES) => return,
                 }
             }
         };
@@ -146,32 +152,42 @@ impl Proxy {
 }
 
 /// Whether a connection has a request in hand, from its head to the last byte of its answer.
-#[derive(Clone)]
-struct Busy(watch::Sender<usize>);
-
-/// One request in hand.
-struct InHand(watch::Sender<usize>);
-
-impl Default for Busy {
-    fn default() -> Self {
-        Self(watch::Sender::new(0))
-    }
+#[derive(Clone, Default)]
+pub(super) struct Busy {
+    requests: watch::Sender<usize>,
+    /// Parts of answers that went.
+    moved: Arc<AtomicU64>,
 }
 
+/// One request in hand.
+pub(super) struct InHand(Busy);
+
 impl Busy {
-    fn enter(&self) -> InHand {
-        self.0.send_modify(|requests| *requests += 1);
-        InHand(self.0.clone())
+    pub(super) fn enter(&self) -> InHand {
+        self.requests.send_modify(|requests| *requests += 1);
+        InHand(self.clone())
     }
 
-    /// Waits until nothing has been in hand for a moment, in which the last bytes leave.
-    async fn idle(&self) {
-        let mut requests = self.0.subscribe();
+    /// Waits until something is in hand and nothing of it has moved for as long as any client is waited for.
+    /// HTTP/2 hides a client that takes nothing: its connection flows.
+    pub(super) async fn stands_still(&self) {
+        loop {
+            let before = self.moved.load(Ordering::Relaxed);
+            tokio::time::sleep(IDLE_WRITE).await;
+            if *self.requests.borrow() > 0 && self.moved.load(Ordering::Relaxed) == before {
+                return;
+            }
+        }
+    }
+
+    /// Waits until nothing has been in hand for so long; the last bytes want [`LAST_BYTES`] to leave.
+    pub(super) async fn idle(&self, long: Duration) {
+        let mut requests = self.requests.subscribe();
         loop {
             if requests.wait_for(|requests| *requests == 0).await.is_err() {
                 return;
             }
-            if tokio::time::timeout(LAST_BYTES, requests.changed()).await.is_err() {
+            if tokio::time::timeout(long, requests.changed()).await.is_err() {
                 return;
             }
         }
@@ -179,21 +195,21 @@ impl Busy {
 }
 
 impl InHand {
-    fn until_end_of(self, body: Body) -> Body {
-        boxed(Held { body, _in_hand: self })
+    pub(super) fn until_end_of(self, body: Body) -> Body {
+        boxed(Held { body, in_hand: self })
     }
 }
 
 impl Drop for InHand {
     fn drop(&mut self) {
-        self.0.send_modify(|requests| *requests = requests.saturating_sub(1));
+        self.0.requests.send_modify(|requests| *requests = requests.saturating_sub(1));
     }
 }
 
 /// A body that is in hand.
 struct Held {
     body: Body,
-    _in_hand: InHand,
+    in_hand: InHand,
 }
 
 impl http_body::Body for Held {
@@ -204,7 +220,11 @@ impl http_body::Body for Held {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<http_body::Frame<Bytes>, BodyError>>> {
-        Pin::new(&mut self.body).poll_frame(cx)
+        let frame = Pin::new(&mut self.body).poll_frame(cx);
+        if frame.is_ready() {
+            self.in_hand.0.moved.fetch_add(1, Ordering::Relaxed);
+        }
+        frame
     }
 
     fn is_end_stream(&self) -> bool {
@@ -213,5 +233,31 @@ impl http_body::Body for Held {
 
     fn size_hint(&self) -> http_body::SizeHint {
         self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn work_that_does_not_move_is_given_up_and_other_work_is_not() {
+        let busy = Busy::default();
+        let waited = |times| tokio::time::timeout(IDLE_WRITE * times, busy.stands_still());
+        assert!(waited(3).await.is_err(), "there is none");
+        let in_hand = busy.enter();
+        let moving = async {
+            loop {
+                busy.moved.fetch_add(1, Ordering::Relaxed);
+                tokio::time::sleep(IDLE_WRITE / 2).await;
+            }
+        };
+        tokio::select! {
+            waited = waited(5) => assert!(waited.is_err(), "it moves"),
+            () = moving => {}
+        }
+        assert!(waited(3).await.is_ok());
+        drop(in_hand);
+        assert!(waited(3).await.is_err(), "it is done");
     }
 }

@@ -18,7 +18,7 @@ const LINGER: Duration = Duration::from_secs(1);
 const LINGER_BYTES: usize = 256 * 1024;
 
 /// How long a client may take nothing of what is there for it.
-const IDLE_WRITE: Duration = Duration::from_secs(300);
+pub(super) const IDLE_WRITE: Duration = Duration::from_secs(300);
 
 /// Set when the connection must end with a reset.
 #[derive(Debug, Clone, Default)]
@@ -33,7 +33,7 @@ impl Abort {
         self.0.store(false, Ordering::SeqCst);
     }
 
-    fn is_set(&self) -> bool {
+    pub(super) fn is_set(&self) -> bool {
         self.0.load(Ordering::SeqCst)
     }
 }

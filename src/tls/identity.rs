@@ -4,20 +4,17 @@
 //! self-signed certificate, `identity.crt`, which is made anew whenever it is missing or does not fit the key.
 //! A key that cannot be read is never replaced in silence, because neighbours know the node by it.
 
-use std::fmt;
-use std::fs::{self, File, OpenOptions, Permissions};
-use std::io::{self, Write as _};
-use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
+use std::{fmt, io};
 
-use rcgen::{KeyPair, PKCS_ECDSA_P256_SHA256, PublicKeyData as _};
-use rustls::pki_types::pem::PemObject as _;
+use rcgen::{KeyPair, PublicKeyData as _};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
+use super::files::{Staged, read_certificate, read_key};
 use super::{TlsError, authority};
 
 const KEY_FILE: &str = "identity.key";
@@ -109,29 +106,6 @@ impl fmt::Debug for Identity {
     }
 }
 
-fn read_key(path: &Path) -> Result<KeyPair, TlsError> {
-    let pem = Zeroizing::new(fs::read(path).map_err(TlsError::file(path))?);
-    keep_private(path);
-    let content = || TlsError::Content { path: path.to_owned(), what: "ECDSA P-256 key in PEM form" };
-    let der = PrivatePkcs8KeyDer::from_pem_slice(&pem).map_err(|_ignored| content())?;
-    KeyPair::from_pkcs8_der_and_sign_algo(&der, &PKCS_ECDSA_P256_SHA256).map_err(|_ignored| content())
-}
-
-/// A key that others could read is theirs too: the mode is mended, and the administrator told.
-fn keep_private(path: &Path) {
-    let open = fs::metadata(path).is_ok_and(|meta| meta.permissions().mode() & 0o077 != 0);
-    if open {
-        match fs::set_permissions(path, Permissions::from_mode(0o600)) {
-            Ok(()) => {
-                tracing::warn!(path = %path.display(), "the node's key was readable by others: mode set to 0600")
-            }
-            Err(error) => {
-                tracing::warn!(path = %path.display(), %error, "the node's key is readable by others");
-            }
-        }
-    }
-}
-
 /// Linking the finished file to its name cannot overwrite: of two processes starting at once both end up
 /// with the key of the faster one.
 fn create_key(path: &Path) -> Result<KeyPair, TlsError> {
@@ -145,55 +119,11 @@ fn create_key(path: &Path) -> Result<KeyPair, TlsError> {
     }
 }
 
-fn read_certificate(path: &Path, pin: &Pin) -> Option<CertificateDer<'static>> {
-    let certificate = CertificateDer::from_pem_slice(&fs::read(path).ok()?).ok()?;
-    (authority::pin_of_certificate(&certificate)? == *pin).then_some(certificate)
-}
-
 fn create_certificate(path: &Path, key: &KeyPair) -> Result<CertificateDer<'static>, TlsError> {
     let certificate = authority::self_signed(key)?;
     let new = Staged::write(path, certificate.pem().as_bytes(), 0o644).map_err(TlsError::file(path))?;
     new.replace(path).map_err(TlsError::file(path))?;
     Ok(certificate.der().clone())
-}
-
-/// A finished file under a temporary name, removed again unless it gets its own.
-struct Staged(std::path::PathBuf);
-
-impl Staged {
-    fn write(target: &Path, content: &[u8], mode: u32) -> io::Result<Self> {
-        let tag = getrandom::u64().map_err(io::Error::other)?;
-        let path = target.with_extension(format!("{tag:016x}.new"));
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&path)?;
-        let staged = Self(path);
-        file.write_all(content)?;
-        file.sync_all()?;
-        Ok(staged)
-    }
-
-    fn claim(self, target: &Path) -> io::Result<()> {
-        fs::hard_link(&self.0, target)?;
-        sync_folder(target)
-    }
-
-    fn replace(self, target: &Path) -> io::Result<()> {
-        fs::rename(&self.0, target)?;
-        sync_folder(target)
-    }
-}
-
-impl Drop for Staged {
-    fn drop(&mut self) {
-        if let Err(error) = fs::remove_file(&self.0)
-            && error.kind() != io::ErrorKind::NotFound
-        {
-            tracing::debug!(path = %self.0.display(), %error, "a temporary file stays behind");
-        }
-    }
-}
-
-fn sync_folder(file: &Path) -> io::Result<()> {
-    file.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
 }
 
 impl NodeId {

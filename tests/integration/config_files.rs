@@ -96,6 +96,8 @@ const CONTRACT: &[&str] = &[
     "proxy.connect_ports",
     "proxy.deny_private",
     "proxy.stale_if_error",
+    "intercept.hosts",
+    "intercept.on_refusal",
     "peers.enabled",
     "peers.listen",
     "peers.port",

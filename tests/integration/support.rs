@@ -12,6 +12,7 @@ pub mod fake_peer;
 pub mod lan;
 pub mod origin;
 pub mod script;
+pub mod stunnel;
 pub mod tools;
 
 use std::time::{Duration, Instant};
@@ -21,6 +22,7 @@ pub use client::{Answer, Ask, Connection, Ending};
 pub use daemon::{Larder, Site};
 pub use origin::Origin;
 pub use script::{Framing, Ranges, Script};
+pub use stunnel::Stunnel;
 
 /// How long anything may take before a test calls it hung.
 pub const GUARD: Duration = Duration::from_secs(30);

@@ -94,7 +94,7 @@ where
             .handshake(io)
             .await
             .map_err(wrong)?;
-        Ok(Connection::Single(Single { sender, wire, _task: moved(connection) }))
+        Ok(Connection::Single(Single { sender, wire, _task: moved(connection.with_upgrades()) }))
     }
 }
 

@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use super::GUARD;
 use super::script::Script;
-pub use wire::Seen;
-use wire::{Certificate, Wire};
+use wire::Wire;
+pub use wire::{Certificate, Seen};
 
 /// A running fault origin; it ends when it is dropped.
 pub struct Origin {

@@ -104,8 +104,13 @@ impl LarderBuilder {
     }
 
     /// Trusts a TLS origin's certificate.
-    pub fn trusts(mut self, origin: &Origin) -> Self {
-        self.authority = Some(origin.certificate().into());
+    pub fn trusts(self, origin: &Origin) -> Self {
+        self.trusts_pem(origin.certificate())
+    }
+
+    /// Trusts this certificate of an origin.
+    pub fn trusts_pem(mut self, pem: &str) -> Self {
+        self.authority = Some(pem.into());
         self
     }
 
