@@ -33,7 +33,11 @@ pub(super) fn run(node: &ConfigFile, args: &SetupArgs) -> Result<Exit, Failure> 
     let loaded = load(node.as_deref(), &environment)?;
     let node = Node::of(&loaded.config)?;
     let places = Places::of(&environment, args.system || args.program.is_of_machine(), args.program);
-    let pieces = args.program.pieces(&node, &places)?;
+    let mut pieces = args.program.pieces(&node, &places)?;
+    if args.undo {
+        // what names another piece goes before it
+        pieces.reverse();
+    }
     let writes = args.write || (args.dry_run && !args.undo);
     if !writes && !args.undo {
         return print(args.program, &node, &pieces);

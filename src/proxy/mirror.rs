@@ -5,6 +5,7 @@
 //! chunks. It never carries the upstream's digests, ranges or its tag as they are.
 
 mod body;
+mod model;
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Response, StatusCode};
@@ -14,7 +15,7 @@ use super::respond;
 use super::stream::Abort;
 use crate::digest::Digest;
 use crate::http::{Body, Target, empty};
-use crate::mirror::{Document, Entry, Links, Mirrors, Refusal, Rewriter};
+use crate::mirror::{Document, Entry, Links, Mirrors, Preset, Refusal, Rewriter};
 use crate::rest::Problem;
 use body::{Coding, Rewritten};
 
@@ -102,6 +103,9 @@ impl Mirrored {
         method: &Method,
         abort: &Abort,
     ) -> Result<Response<Body>, Problem> {
+        if self.entry.place.preset() == Preset::Huggingface {
+            model::settle(&mut response, method, &self.entry.target);
+        }
         self.lead_fields(response.headers_mut());
         sandbox(&mut response);
         if !self.may_hold_links {

@@ -272,14 +272,20 @@ fn k19_a_model_is_found_where_its_redirect_says() {
     let moved = Script::redirect(&target)
         .field("X-Linked-ETag", &format!("\"{hex}\""))
         .field("X-Linked-Size", &MIB.to_string())
+        .field("X-Xet-Hash", "ab")
         .field("X-Repo-Commit", "abc");
     origin.serve("/org/model/resolve/main/model.bin", moved);
-    let answer = a.door("/m/huggingface/org/model/resolve/main/model.bin").method("HEAD").send();
-    assert_eq!(answer.status, 302);
-    for (name, value) in [("X-Linked-ETag", format!("\"{hex}\"")), ("X-Repo-Commit", "abc".into())] {
-        assert_eq!(answer.field(name), Some(value.as_str()));
+    let path = "/m/huggingface/org/model/resolve/main/model.bin";
+    let (answer, head) = (a.door(path).send(), a.door(path).method("HEAD").send());
+    assert_eq!((answer.status, head.status), (302, 200));
+    for answer in [&answer, &head] {
+        for (name, value) in [("X-Linked-ETag", format!("\"{hex}\"")), ("X-Repo-Commit", "abc".into())] {
+            assert_eq!(answer.field(name), Some(value.as_str()));
+        }
+        assert_eq!(answer.field("X-Xet-Hash"), None, "what goes around us is not offered");
     }
-    // absolute: the client must see that this is another server, and look no further
+    assert_eq!(head.field("Content-Length"), Some(MIB.to_string().as_str()));
+    assert_eq!(head.field("Location"), None, "seen from here it is no other server");
     let location = led(&a, answer.field("Location").unwrap()).to_owned();
     a.door(&location).send().assert_whole(&model);
 }

@@ -199,7 +199,8 @@ pub(super) fn proxy_variables(
         report.warn(
             "environment",
             "https goes through a tunnel, which cannot be cached",
-            "use the URL prefix http://127.0.0.1:8098/https/HOST/PATH where a program lets you name its source, or open the host ([intercept] hosts)",
+            "`larder setup pip`, npm, cargo, hf and others bring what they fetch over https through a mirror; else use \
+             the URL prefix http://127.0.0.1:8098/https/HOST/PATH, or open the host ([intercept] hosts)",
         );
     }
 }

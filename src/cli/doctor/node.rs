@@ -71,7 +71,7 @@ fn tunnels(report: &mut Report, traffic: &Traffic) {
         report.warn(
             "tunnels",
             what,
-            "they cannot be cached: point pip, npm, cargo and the like at http://127.0.0.1:8098/https/… (config/clients)",
+            "they cannot be cached: `larder setup pip`, npm, cargo, hf and others bring them through a mirror",
         );
     } else {
         report.ok("tunnels", what);

@@ -15,8 +15,10 @@ use http_body_util::BodyExt as _;
 use crate::http::{Body, BodyError, boxed};
 use crate::mirror::Rewriter;
 
-/// Packed bytes taken at once: what a thousandfold packing makes of them still fits into memory.
-const PIECE: usize = 4 * 1024;
+/// Bytes taken at once.
+const PIECE: usize = 64 * 1024;
+/// Packed ones: what a thousandfold packing makes of them still fits into memory.
+const PACKED: usize = 4 * 1024;
 /// Up to this size a document goes out with a length, if it is there soon.
 const WHOLE: usize = 1024 * 1024;
 /// How soon.
@@ -112,7 +114,8 @@ impl http_body::Body for Rewritten {
         loop {
             let mut out = Vec::new();
             let stepped = if !self.waiting.is_empty() {
-                let size = self.waiting.len().min(PIECE);
+                let most = if self.unpacker.is_some() { PACKED } else { PIECE };
+                let size = self.waiting.len().min(most);
                 let piece = self.waiting.split_to(size);
                 self.step(&piece, &mut out)
             } else if self.ended {
