@@ -91,29 +91,33 @@ fn left_alone(path: &Path, clash: &str) -> Failure {
 fn said(piece: &Piece, change: &Change, undo: bool, dry_run: bool) -> String {
     let path = piece.path.display();
     let is_block = piece.how != edit::How::Whole;
-    let what = match (change, undo, is_block) {
+    let (did, would) = match (change, undo, is_block) {
         (Change::None, true, _) => return format!("nothing of larder's in {path}"),
         (Change::None, false, _) => return format!("{path} has it already"),
-        (Change::Remove, ..) => "removed",
-        (Change::Text(_), true, _) => "took larder's lines out of",
-        (Change::Text(_), false, true) => "put larder's lines into",
-        (Change::Text(_), false, false) => "wrote",
+        (Change::Remove, ..) => ("removed", "remove"),
+        (Change::Text(_), true, _) => ("took larder's lines out of", "take larder's lines out of"),
+        (Change::Text(_), false, true) => ("put larder's lines into", "put larder's lines into"),
+        (Change::Text(_), false, false) => ("wrote", "write"),
     };
-    if dry_run {
-        format!("{path}: nothing done; without --dry-run: {what} it")
-    } else {
-        format!("{what} {path}")
-    }
+    if dry_run { format!("would {would} {path}") } else { format!("{did} {path}") }
 }
 
 /// Settings in other files that would make ours vain, or that ours would replace.
 fn in_the_way(program: Program, node: &Node, places: &Places) -> Result<(), Failure> {
     match program {
         Program::Apt => {
-            let proxy = asked("apt-config", &["dump", "--format", "%v%n", "Acquire::http::Proxy"]);
-            let what = "apt has Acquire::http::Proxy set, which goes before a proxy that is detected";
-            let hint = "`grep -r Acquire::http::Proxy /etc/apt` says where; take it out first";
-            proxy.map_or(Ok(()), |_| Err(Failure::new(Exit::Failed, what).hint(hint)))
+            for (key, ours) in [("Acquire::http::Proxy", ""), ("Acquire::https::Proxy", "DIRECT")] {
+                if asked("apt-config", &["dump", "--format", "%v%n", key])
+                    .is_some_and(|theirs| theirs != ours)
+                {
+                    let what = format!(
+                        "apt has {key} set, which would go before larder's setting or be replaced by it"
+                    );
+                    let hint = format!("`grep -ri {key} /etc/apt` says where; take it out first");
+                    return Err(Failure::new(Exit::Failed, what).hint(hint));
+                }
+            }
+            Ok(())
         }
         Program::Podman => {
             let registry = node.mirrors.default_registry().unwrap_or_default();

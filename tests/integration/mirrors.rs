@@ -253,9 +253,14 @@ fn k13_k14_a_registry_behind_v2() {
     for (node, from_cdn) in [(&a, 1), (&a, 1), (&b, 1)] {
         assert_eq!(node.door(&path).field("Authorization", "Bearer bad").send().status, 401);
         let moved = node.door(&path).field("Authorization", "Bearer good").send();
-        let location = led(node, moved.field("Location").unwrap()).to_owned();
-        assert!(location.starts_with(&format!("/m/@{}/http/", layer.digest())), "{location}");
-        node.door(&location).field("Authorization", "Bearer good").send().assert_whole(&layer);
+        if moved.status == 200 {
+            // the registry let this client in, and the layer is here
+            moved.assert_whole(&layer);
+        } else {
+            let location = led(node, moved.field("Location").unwrap()).to_owned();
+            assert!(location.starts_with(&format!("/m/@{}/http/", layer.digest())), "{location}");
+            node.door(&location).field("Authorization", "Bearer good").send().assert_whole(&layer);
+        }
         node.wait_for_blob(&layer.digest());
         assert_eq!(cdn.gets("/layer").len(), from_cdn);
     }

@@ -16,7 +16,11 @@ fn settings_come_and_go_in_the_users_own_files() {
     let printed = setup(&["npm"]).assert_code(0);
     assert!(printed.stdout.contains("registry=http://127.0.0.9:4711/m/npm/\n"), "{}", printed.stdout);
     let dry = setup(&["npm", "--write", "--dry-run"]).assert_code(0);
-    assert!(dry.stdout.contains("nothing done") && dry.stdout.contains("registry="), "{}", dry.stdout);
+    assert!(
+        dry.stdout.contains("would put larder's lines into") && dry.stdout.contains("registry="),
+        "{}",
+        dry.stdout
+    );
     assert_eq!(std::fs::read_to_string(&npmrc).unwrap(), old);
     let wrote = setup(&["npm", "--write"]).assert_code(0);
     assert!(wrote.stdout.contains(&npmrc.display().to_string()), "{}", wrote.stdout);

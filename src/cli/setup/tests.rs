@@ -25,10 +25,8 @@ fn places(root: &Path, system: bool) -> Places {
 
 #[test]
 fn the_shipped_files_are_what_is_printed() {
-    let shipped = |name: &str| {
-        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("config/clients").join(name))
-            .unwrap()
-    };
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("config/clients");
+    let shipped = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap();
     let files = [
         (Program::Pip, vec!["pip.conf"]),
         (Program::Npm, vec!["npmrc"]),
@@ -41,6 +39,8 @@ fn the_shipped_files_are_what_is_printed() {
         (Program::Env, vec!["env.sh"]),
     ];
     assert_eq!(files.len(), Program::value_variants().len());
+    let known: usize = files.iter().map(|(_, names)| names.len()).sum();
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), known, "every shipped file is somebody's");
     for (program, names) in files {
         let pieces = program.pieces(&node(), &places(Path::new("/"), false)).unwrap();
         assert_eq!(pieces.len(), names.len());
