@@ -33,7 +33,7 @@ use crate::mirror::Mirrors;
 use crate::policy::Rules;
 use crate::telemetry::LogConfig;
 use crate::unit::Span;
-use crate::{admin, ban, cache, fetch, origin, proxy};
+use crate::{admin, ban, cache, fetch, mormot, origin, proxy};
 
 /// The shipped file: every key with its default.
 pub const DEFAULT_FILE: &str = include_str!("../config/larder.toml");
@@ -62,6 +62,8 @@ pub struct Config {
     pub intercept: proxy::InterceptConfig,
     /// The neighbours.
     pub peers: PeersConfig,
+    /// mORMot peers.
+    pub mormot: mormot::Config,
     /// The way to origin servers.
     pub origin: origin::Config,
     /// The administrator's side.
@@ -91,6 +93,7 @@ impl Default for Config {
             proxy: proxy::Config::default(),
             intercept: proxy::InterceptConfig::default(),
             peers: PeersConfig::default(),
+            mormot: mormot::Config::default(),
             origin: origin::Config::default(),
             admin: admin::Config::default(),
             bans: ban::Config::default(),
@@ -126,6 +129,7 @@ impl Config {
             ("secret_file", &mut self.secret_file),
             ("state_dir", &mut self.state_dir),
             ("cache.dir", &mut self.cache.dir),
+            ("mormot.secret_file", &mut self.mormot.secret_file),
             ("origin.ca_file", &mut self.origin.ca_file),
             ("admin.socket", &mut self.admin.socket),
             ("admin.tls_cert", &mut self.admin.tls_cert),

@@ -10,6 +10,7 @@ mod chores;
 mod error;
 mod holdings;
 mod local;
+mod mormot;
 mod neighbours;
 mod notify;
 mod ports;

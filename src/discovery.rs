@@ -18,10 +18,13 @@ use std::time::Duration;
 pub use config::{Advertise, Config, ConfigError, Endpoint, Seed};
 pub use engine::{Action, Arrival, Counts, Destination, Engine, Event, FindingId, OFFERS, Setup};
 pub use holding::{Holding, Holdings, Wanted};
+pub use limit::{Limit, Rate as RateOf};
 pub use message::{Answer, Kind, MAX_WANTS, Malformed, Message, Nonce, QueryId, Sender};
 pub use peer::{Offer, Peer};
 pub use service::{Discovery, Finding, Parts, Service, StartError};
+pub use table::Marks;
 pub use transport::{Datagram, InterfaceView, Link, Memory, Network, Transport, Udp};
+pub use wait::Wait;
 
 /// A neighbour heard within this time is there.
 pub const HEARD_LATELY: Duration = Duration::from_secs(60);

@@ -7,8 +7,14 @@
 mod body;
 mod headers;
 pub mod inspect;
+mod part;
 mod target;
+mod uplink;
+mod watched;
 
 pub use body::{Body, BodyError, boxed, empty, full};
 pub use headers::{StoredHead, hop_by_hop_removed, is_hop_by_hop};
+pub use part::{length, part};
 pub use target::{Scheme, Target, TargetError};
+pub use uplink::{Place, Uplink, Upload};
+pub use watched::{WatchError, Watched};

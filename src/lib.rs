@@ -39,6 +39,7 @@ pub mod cache;
 pub mod origin;
 pub mod discovery;
 pub mod peer;
+pub mod mormot;
 // fifth floor: the engine
 pub mod fetch;
 // sixth floor: faces

@@ -9,5 +9,6 @@
 
 pub mod interface;
 pub mod listener;
+pub mod patience;
 pub mod throttle;
 pub mod udp;

@@ -27,6 +27,7 @@ pub use rank::{Standing, order};
 pub use server::{Found, Limits, Server, ServerParts, Shelf};
 pub use wire::ResourceHead;
 
+use crate::http::Uplink;
 use crate::tls::{NodeId, Pin};
 use crate::unit::Rate;
 
@@ -64,6 +65,13 @@ pub struct Holder {
     pub pins: Vec<Pin>,
     /// Whether its peer port speaks TLS.
     pub https: bool,
+}
+
+impl Config {
+    /// The way out to neighbours that these settings describe.
+    pub fn uplink(&self) -> Uplink {
+        Uplink::new(self.upload_rate, self.max_uploads)
+    }
 }
 
 impl Default for Config {

@@ -11,6 +11,7 @@ use super::control::{ActionError, Answer};
 use super::health::Readiness;
 use super::server::Shared;
 use super::status::Sources;
+use crate::mormot::View;
 use crate::telemetry::{Exposition, TextFormat};
 
 pub(super) async fn metrics(State(shared): State<Arc<Shared>>, request: HeaderMap) -> Answer {
@@ -35,6 +36,9 @@ fn gather(sources: &Sources) -> Exposition {
     numbers.states("trouble", "Present troubles by code", "code", &codes);
     traffic(&mut numbers, sources);
     holdings(&mut numbers, sources);
+    if let Some(network) = (sources.mormot)().and_then(|view| view.network) {
+        mormot(&mut numbers, &network);
+    }
     numbers
 }
 
@@ -55,6 +59,29 @@ fn traffic(numbers: &mut Exposition, sources: &Sources) {
     numbers.bytes_counter("peer_sent", "Body bytes given to neighbours", sums.bytes_to_peers);
     numbers.bytes_counter("discarded", "Bytes received and never delivered", sums.bytes_discarded);
     numbers.bytes_counter("tunnelled", "Bytes through CONNECT tunnels, both ways", sums.bytes_tunnelled);
+}
+
+fn mormot(numbers: &mut Exposition, view: &View) {
+    let count = |length: usize| u64::try_from(length).unwrap_or(u64::MAX);
+    let (frames, served) = (&view.frames, &view.served);
+    numbers.gauge("mormot_peers", "mORMot peers heard lately", count(view.peers));
+    numbers.bytes_counter("mormot_sent", "Body bytes given to mORMot peers", served.bytes);
+    numbers.bytes_counter("mormot_received", "Body bytes read from mORMot peers", view.bytes_received);
+    numbers.counter("mormot_frames_received", "Datagrams at the mORMot port", frames.received);
+    numbers.counter("mormot_frames_sent", "Frames sent to mORMot peers", frames.sent);
+    let refused = frames.length + frames.checksum + frames.forged + frames.unknown;
+    numbers.counter("mormot_frames_refused", "Datagrams that were no frames of this network", refused);
+    numbers.counter("mormot_requests_given", "Requests of mORMot peers answered with bytes", served.given);
+    numbers.counter(
+        "mormot_requests_missing",
+        "Requests of mORMot peers for what is not here",
+        served.missing,
+    );
+    numbers.counter(
+        "mormot_requests_refused",
+        "Requests of mORMot peers without a right token",
+        served.refused,
+    );
 }
 
 fn holdings(numbers: &mut Exposition, sources: &Sources) {

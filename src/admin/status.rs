@@ -13,7 +13,9 @@ use super::gate::Administrator;
 use super::health::Readiness;
 use super::page;
 use super::server::Shared;
-use super::views::{About, BanView, BlobView, CacheView, HealthView, PeerView, ResourceView, StatusView};
+use super::views::{
+    About, BanView, BlobView, CacheView, HealthView, MormotView, PeerView, ResourceView, StatusView,
+};
 use crate::clock::SharedClock;
 use crate::fetch::{Traffic, TransferView};
 use crate::telemetry::Health;
@@ -40,6 +42,8 @@ pub struct Sources {
     pub transfers: Look<Vec<TransferView>>,
     /// What is held, in numbers.
     pub cache: Look<CacheView>,
+    /// mORMot peers.
+    pub mormot: Look<Option<MormotView>>,
     /// Neighbours.
     pub peers: Look<Vec<PeerView>>,
     /// Refused addresses.
@@ -75,6 +79,7 @@ impl Sources {
             health: self.health(administrator),
             cache: (self.cache)(),
             peers: for_administrators.map(|()| (self.peers)()),
+            mormot: for_administrators.and_then(|()| (self.mormot)()),
             traffic: (self.traffic)(),
             transfers: for_administrators.map(|()| (self.transfers)()),
             bans: for_administrators.map(|()| (self.bans)()),

@@ -57,6 +57,7 @@ fn sources(clock: &Arc<ManualClock>, health: &Health, readiness: watch::Receiver
         readiness,
         traffic: Box::new(|| Traffic { requests: 3, bytes_from_peers: 5, ..Traffic::default() }),
         transfers: Box::new(Vec::new),
+        mormot: Box::new(|| None),
         cache: Box::new(|| CacheView { blobs: 3, bytes: 9, max_bytes: 100, pinned: 0 }),
         peers: Box::new(|| {
             vec![PeerView {

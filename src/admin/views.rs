@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::clock::Timestamp;
 use crate::digest::Digest;
 use crate::fetch::{Traffic, TransferView};
+use crate::mormot;
 use crate::tls::NodeId;
 use crate::unit::{ByteSize, Span};
 
@@ -51,6 +52,9 @@ pub struct StatusView {
     /// Neighbours; for administrators.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub peers: Option<Vec<PeerView>>,
+    /// mORMot peers; for administrators, where there are any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mormot: Option<MormotView>,
     /// Which bytes came from where.
     pub traffic: Traffic,
     /// What runs; for administrators.
@@ -99,6 +103,16 @@ pub struct PeerView {
     /// Why it is not asked, where it is not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skipped: Option<String>,
+}
+
+/// What there is of mORMot peers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct MormotView {
+    /// Frames as long as theirs that came to Larder's own peer port: whoever sends them bans this machine.
+    pub frames_on_peer_port: u64,
+    /// This node among them; none where it is not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub network: Option<mormot::View>,
 }
 
 /// A refused address.

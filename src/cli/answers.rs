@@ -17,11 +17,36 @@ pub(super) struct Status {
     pub(super) cache: CacheView,
     pub(super) traffic: Traffic,
     #[serde(default)]
+    pub(super) mormot: Option<Mormot>,
+    #[serde(default)]
     pub(super) peers: Vec<PeerView>,
     #[serde(default)]
     pub(super) transfers: Vec<Transfer>,
     #[serde(default)]
     pub(super) bans: Vec<BanView>,
+}
+
+/// mORMot peers.
+#[derive(Debug, Deserialize)]
+pub(super) struct Mormot {
+    pub(super) frames_on_peer_port: u64,
+    pub(super) network: Option<MormotNetwork>,
+}
+
+/// The daemon among mORMot peers.
+#[derive(Debug, Deserialize)]
+pub(super) struct MormotNetwork {
+    pub(super) address: Option<String>,
+    pub(super) listening: bool,
+    pub(super) peers: u64,
+    pub(super) frames: MormotFrames,
+}
+
+/// What of their frames tells of a wrong setting.
+#[derive(Debug, Deserialize)]
+pub(super) struct MormotFrames {
+    pub(super) length: u64,
+    pub(super) checksum: u64,
 }
 
 /// A running transfer.

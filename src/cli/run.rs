@@ -21,7 +21,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit, Failure> {
     if secrets.secrets.is_empty() {
         tracing::info!("no site secret: this node works alone");
     }
-    let start = Start { config: loaded.config, file: loaded.file, secrets: secrets.secrets, logging };
+    let (secrets, mormot) = (secrets.secrets, secrets.mormot);
+    let start = Start { config: loaded.config, file: loaded.file, secrets, mormot, logging };
     run_daemon(start).map(|()| Exit::Done).map_err(|error| failure(&error))
 }
 

@@ -21,6 +21,7 @@ pub(super) fn check(config: &Config, sources: &Sources) -> (Vec<Complaint>, Vec<
     judge.intercept(config);
     judge.admin(config);
     judge.peers(config);
+    judge.mormot(config);
     judge.origin(config);
     judge.mirrors(config);
     judge.bans(config);
@@ -177,6 +178,28 @@ impl Judge {
         );
     }
 
+    fn mormot(&mut self, config: &Config) {
+        let (mormot, peers) = (&config.mormot, &config.peers);
+        let what = format!(
+            "peers.port and mormot.port are both {}: every frame of ours on the port of mORMot peers would get \
+             this machine banned by them",
+            peers.port
+        );
+        let clash = peers.enabled && peers.port == mormot.port;
+        self.refuse(clash, "mormot.port", &what, "leave peers.port at 8096 and mormot.port at 8099");
+        if !mormot.enabled {
+            return;
+        }
+        self.refuse(mormot.port == 0, "mormot.port", "all peers have the same port", "leave it at 8099");
+        let no_name = |c: char| c.is_whitespace() || "/!*:".contains(c);
+        self.refuse(
+            mormot.interface.contains(no_name),
+            "mormot.interface",
+            "it is neither the name of an interface nor an IPv4 address",
+            "write eth0 or 192.168.1.10, or leave it empty",
+        );
+    }
+
     fn origin(&mut self, config: &Config) {
         let origin = &config.origin;
         let zero = "0 would never let a download through";
@@ -236,11 +259,15 @@ impl Judge {
             .map(|at| at.with_port(config.peers.port))
             .filter(|_| config.peers.enabled)
             .collect();
+        let mormot = config.mormot.interface.parse().ok().filter(|_| config.mormot.enabled);
+        let mormot: Vec<SocketAddr> =
+            mormot.map(|at: IpAddr| SocketAddr::new(at, config.mormot.port)).into_iter().collect();
         let mut taken: Vec<(&str, SocketAddr)> = Vec::new();
         let all = [
             ("proxy.listen", &config.proxy.listen),
             ("admin.listen", &config.admin.listen),
             ("peers.listen", &peers),
+            ("mormot.interface", &mormot),
         ];
         for (key, address) in
             all.into_iter().flat_map(|(key, list)| list.iter().map(move |address| (key, *address)))

@@ -14,7 +14,7 @@ pub struct Environment {
 }
 
 /// `LARDER_…` variables that name no key.
-const NO_KEYS: [&str; 2] = ["LARDER_SECRET", "LARDER_CONFIG"];
+const NO_KEYS: [&str; 3] = ["LARDER_SECRET", "LARDER_MORMOT_SECRET", "LARDER_CONFIG"];
 
 impl Environment {
     /// That of this process.

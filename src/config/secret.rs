@@ -10,6 +10,7 @@ use zeroize::Zeroizing;
 
 use super::complaint::{Complaint, Complaints, Place};
 use super::{Config, Environment};
+use crate::mormot;
 use crate::seal::Secret;
 
 /// The secrets of a site.
@@ -19,6 +20,8 @@ pub struct Secrets {
     pub secrets: Vec<Secret>,
     /// Where the one that sends came from.
     pub from: String,
+    /// That of mORMot peers, where they are wanted.
+    pub mormot: Option<mormot::Secret>,
     /// What is allowed but dangerous.
     pub warnings: Vec<Complaint>,
 }
@@ -51,6 +54,14 @@ pub fn load_secrets(config: &Config, environment: &Environment) -> Result<Secret
         let what = "there are secrets to accept, but none to send with";
         complaints.push(Complaint::about("accept_secret_files", what).hint("set secret_file"));
     }
+    match of_mormot(config, environment, &found.secrets) {
+        Ok(Some((secret, warnings))) => {
+            found.mormot = Some(secret);
+            found.warnings.extend(warnings);
+        }
+        Ok(None) => {}
+        Err(complaint) => complaints.push(complaint),
+    }
     if complaints.is_empty() { Ok(found) } else { Err(Complaints(complaints)) }
 }
 
@@ -80,21 +91,61 @@ fn sending(
     there.then(|| (credential.display().to_string(), file("", &credential).map(|(secret, _)| (secret, None))))
 }
 
-fn file(key: &str, path: &Path) -> Read {
+/// The secret of mORMot peers, from `mormot.secret_file` or `$LARDER_MORMOT_SECRET`.
+fn of_mormot(
+    config: &Config,
+    environment: &Environment,
+    own: &[Secret],
+) -> Result<Option<(mormot::Secret, Vec<Complaint>)>, Complaint> {
+    const KEY: &str = "mormot.secret_file";
+    const VARIABLE: &str = "LARDER_MORMOT_SECRET";
+    if !config.mormot.enabled {
+        return Ok(None);
+    }
+    let (path, mut warnings) = (&config.mormot.secret_file, Vec::new());
+    let (text, place) = if !path.as_os_str().is_empty() {
+        let (text, warning) = read(KEY, path, "write the peers' secret into it")?;
+        warnings.extend(warning);
+        (text, Place::Whole(path.to_owned()))
+    } else if let Some(text) = environment.get(VARIABLE) {
+        (Zeroizing::new(text.as_bytes().to_vec()), Place::Variable(VARIABLE.to_owned()))
+    } else {
+        let what = "mormot.enabled = true needs the secret of the mORMot peers";
+        return Err(Complaint::about(KEY, what).hint(format!("name a file with it, or set ${VARIABLE}")));
+    };
+    let wrong = |error: mormot::SecretError| Complaint::about(KEY, error.to_string()).at(place.clone());
+    let secret = mormot::Secret::parse(&text).map_err(wrong)?;
+    if own.iter().any(|own| own.is(secret.bytes())) {
+        let what = "it is the site's own secret, which their protocol would make easy to guess";
+        return Err(Complaint::about(KEY, what).at(place).hint("give each protocol a secret of its own"));
+    }
+    if secret.is_weak() {
+        let what = "the secret of the mORMot peers is short: one recorded frame is enough to guess it";
+        warnings.push(
+            Complaint::about(KEY, what).at(place).hint("give all of them one of 16 characters or more"),
+        );
+    }
+    Ok(Some((secret, warnings)))
+}
+
+/// What stands in a secret file, and a warning if everybody can read it.
+fn read(key: &str, path: &Path, how: &str) -> Result<(Zeroizing<Vec<u8>>, Option<Complaint>), Complaint> {
     let place = Place::Whole(path.to_owned());
     let bytes = std::fs::read(path).map(Zeroizing::new).map_err(|error| {
-        let hint = if error.kind() == std::io::ErrorKind::NotFound {
-            "make one with `larder secret new -o FILE`"
-        } else {
-            "the daemon's user must be able to read it"
-        };
+        let missing = error.kind() == std::io::ErrorKind::NotFound;
+        let hint = if missing { how } else { "the daemon's user must be able to read it" };
         Complaint::about(key, format!("cannot read the secret: {error}")).at(place.clone()).hint(hint)
     })?;
     let warning = open_to_all(path).then(|| {
         let what = "everybody on this machine can read the secret";
         Complaint::about(key, what).at(place.clone()).hint(format!("chmod o-rwx {}", path.display()))
     });
-    Ok((parse(key, &bytes, place)?, warning))
+    Ok((bytes, warning))
+}
+
+fn file(key: &str, path: &Path) -> Read {
+    let (bytes, warning) = read(key, path, "make one with `larder secret new -o FILE`")?;
+    Ok((parse(key, &bytes, Place::Whole(path.to_owned()))?, warning))
 }
 
 fn parse(key: &str, text: &[u8], place: Place) -> Result<Secret, Complaint> {

@@ -14,6 +14,7 @@ use crate::cache::Cache;
 use crate::clock::{SharedClock, SystemClock};
 use crate::config::Config;
 use crate::fetch::{self, Engine, Ledger};
+use crate::http::Uplink;
 use crate::index::{BanRecord, Index};
 use crate::origin::Origin;
 use crate::proxy::{self, Interceptor, Proxy};
@@ -33,6 +34,8 @@ pub(super) struct House {
     pub(super) engine: Engine,
     pub(super) proxy: Proxy,
     pub(super) own_addresses: Arc<ArcSwap<Vec<IpAddr>>>,
+    /// The way out to neighbours, by whatever protocol.
+    pub(super) uplink: Uplink,
     /// Running bodies.
     pub(super) drain: Drain,
     /// Who still writes into the store.
@@ -77,7 +80,20 @@ impl House {
             drain: drain.clone(),
             stop: stop.clone(),
         });
-        Ok(Self { identity, clock, health, cache, bans, engine, proxy, own_addresses, drain, storing })
+        let uplink = config.peers.transfers().uplink();
+        Ok(Self {
+            identity,
+            clock,
+            health,
+            cache,
+            bans,
+            engine,
+            proxy,
+            own_addresses,
+            uplink,
+            drain,
+            storing,
+        })
     }
 }
 

@@ -23,20 +23,13 @@ impl Shared {
     }
 
     fn of_blob(&self, digest: &Digest) -> Option<Holding> {
-        let size = self.cache.holds(digest)?;
-        let records = self.cache.index().resources_of(digest);
-        // what answered credentials is given out by its digest, and without the URLs that led to it
-        let guarded = self.cache.is_guarded(digest);
-        if !guarded && !records.is_empty() && !records.iter().any(|record| record.shareable) {
-            return None;
-        }
-        let resource = records.iter().find(|record| record.shareable).map(|record| record.resource_key);
+        let (size, resource, guarded) = shareable(&self.cache, digest)?;
         Some(Holding {
             digest: Some(*digest),
             size: Some(size),
             resource,
             complete: true,
-            busy: self.server.is_busy(),
+            busy: self.server.uplink().is_busy(),
             guarded,
             ..Holding::default()
         })
@@ -53,7 +46,7 @@ impl Shared {
             first_hand: record.first_hand,
             resource: Some(record.resource_key),
             complete: true,
-            busy: self.server.is_busy(),
+            busy: self.server.uplink().is_busy(),
             guarded: false,
         })
     }
@@ -74,7 +67,7 @@ impl Holdings for Shared {
     }
 
     fn load(&self) -> u8 {
-        u8::try_from(self.server.uploads().saturating_mul(8)).unwrap_or(u8::MAX)
+        u8::try_from(self.server.uplink().uploads().saturating_mul(8)).unwrap_or(u8::MAX)
     }
 
     fn doubted(&self, digest: &Digest) {
@@ -85,6 +78,17 @@ impl Holdings for Shared {
             tracing::info!(blob.digest = %digest, ?verdict, "a neighbour doubted a blob: read again");
         }));
     }
+}
+
+/// The size of a blob that neighbours may have, the name of a response that it belongs to, and whether only those
+/// may have it whom the origin lets in. What answered credentials is given out by its digest, and without the URLs
+/// that led to it.
+pub(super) fn shareable(cache: &Cache, digest: &Digest) -> Option<(u64, Option<ResourceKey>, bool)> {
+    let size = cache.holds(digest)?;
+    let (records, guarded) = (cache.index().resources_of(digest), cache.is_guarded(digest));
+    let shared = records.iter().find(|record| record.shareable);
+    let may_leave = guarded || records.is_empty() || shared.is_some();
+    may_leave.then(|| (size, shared.map(|record| record.resource_key), guarded))
 }
 
 /// What the peer server gives out.

@@ -11,9 +11,11 @@ use tokio::task::JoinHandle;
 
 use super::DaemonError;
 use super::build::House;
+use super::mormot::Peerage;
 use super::neighbours::{Seat, Site};
 use crate::cache::MinFree;
 use crate::config::Config;
+use crate::mormot;
 use crate::net::interface;
 use crate::proxy::InterceptConfig;
 use crate::seal::Secret;
@@ -28,12 +30,18 @@ pub struct Local {
     house: House,
     stop: Shutdown,
     site: Option<JoinHandle<Result<(), DaemonError>>>,
+    mormot: Option<JoinHandle<()>>,
     folder: PathBuf,
 }
 
 impl Local {
     /// Builds one in `folder`, which it owns and removes at the end.
-    pub async fn open(mut config: Config, secrets: Vec<Secret>, folder: &Path) -> Result<Self, DaemonError> {
+    pub async fn open(
+        mut config: Config,
+        secrets: Vec<Secret>,
+        mormot: Option<mormot::Secret>,
+        folder: &Path,
+    ) -> Result<Self, DaemonError> {
         config.state_dir = folder.to_owned();
         config.intercept = InterceptConfig::default();
         config.cache.dir = folder.join("cache");
@@ -45,7 +53,10 @@ impl Local {
         super::build::make_state_dir(folder)?;
         let built = tokio::task::spawn_blocking(move || House::build(&settings, &[], &asked)).await;
         let house = built.map_err(DaemonError::broken)??;
-        let mut local = Self { house, stop, site: None, folder: folder.to_owned() };
+        let mut local = Self { house, stop, site: None, mormot: None, folder: folder.to_owned() };
+        if let Some(secret) = mormot {
+            local.ask_mormot(&config, &secret).await?;
+        }
         if config.peers.enabled && !secrets.is_empty() {
             local.join(config, secrets).await;
         }
@@ -65,6 +76,7 @@ impl Local {
             engine: self.house.engine.clone(),
             cache: self.house.cache.clone(),
             bans: self.house.bans.clone(),
+            uplink: self.house.uplink.clone(),
             clock: Arc::clone(&self.house.clock),
             health: self.house.health.clone(),
             seat: seat.clone(),
@@ -80,6 +92,24 @@ impl Local {
         if tokio::time::timeout(Duration::from_secs(1) + patience, heard).await.is_err() {
             tracing::debug!("no neighbour was heard");
         }
+    }
+
+    /// Asks mORMot peers too; waits a moment for an interface.
+    async fn ask_mormot(&mut self, config: &Config, secret: &mormot::Secret) -> Result<(), DaemonError> {
+        let interfaces = watch::Sender::new(interface::list().unwrap_or_default()).subscribe();
+        let (house, site, listener) = (&self.house, Seat::default(), None);
+        let peerage = Peerage { config, secret, house, interfaces, listener, site, is_guest: true };
+        let (handle, service) = peerage.take()?;
+        self.mormot = Some(tokio::spawn(service.run(self.stop.clone(), self.house.drain.clone())));
+        let seated = async {
+            while !handle.is_seated() {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        };
+        if tokio::time::timeout(Duration::from_millis(500), seated).await.is_err() {
+            tracing::debug!("there is no interface with mORMot peers");
+        }
+        Ok(())
     }
 
     /// A connection to the doors of this node.
@@ -98,6 +128,11 @@ impl Local {
             && tokio::time::timeout(Duration::from_secs(1), site).await.is_err()
         {
             tracing::debug!("the site did not let go in time");
+        }
+        if let Some(mormot) = self.mormot.take()
+            && tokio::time::timeout(Duration::from_secs(1), mormot).await.is_err()
+        {
+            tracing::debug!("the task among mORMot peers did not end in time");
         }
         if !self.house.drain.wait(Duration::from_secs(1)).await {
             tracing::debug!("some transfers did not end in time");

@@ -16,6 +16,7 @@ use crate::clock::SharedClock;
 use crate::config::Config;
 use crate::discovery::{self, Discovery, Endpoint};
 use crate::fetch::{Engine, Neighbours};
+use crate::http::Uplink;
 use crate::net::interface::{Interface, choose};
 use crate::peer;
 use crate::seal::{BootId, Grants, Sealer, Secret, SiteKeys};
@@ -33,6 +34,7 @@ pub(super) struct Site {
     pub(super) engine: Engine,
     pub(super) cache: Cache,
     pub(super) bans: BanList,
+    pub(super) uplink: Uplink,
     pub(super) clock: SharedClock,
     pub(super) health: Health,
     pub(super) seat: Seat,
@@ -58,7 +60,6 @@ pub(super) struct Seat(Arc<ArcSwapOption<Joined>>);
 /// The site, joined.
 pub(super) struct Joined {
     pub(super) discovery: Discovery,
-    pub(super) server: peer::Server,
     pub(super) fingerprint: String,
 }
 
@@ -128,8 +129,7 @@ impl Site {
             &self.clock,
         );
         self.engine.set_neighbours(Neighbours::new(discovery.clone(), client.clone()));
-        let joined =
-            Joined { discovery: discovery.clone(), server: server.clone(), fingerprint: keys.fingerprint() };
+        let joined = Joined { discovery: discovery.clone(), fingerprint: keys.fingerprint() };
         tracing::info!(site.fingerprint = %joined.fingerprint, "joined the site");
         self.seat.0.store(Some(Arc::new(joined)));
         let mut tasks: Tasks = JoinSet::new();
@@ -209,6 +209,7 @@ impl Site {
             grants: grants.clone(),
             bans: self.bans.clone(),
             shelf: shelf(&self.cache, &self.clock),
+            uplink: self.uplink.clone(),
             limits: peer::Limits::default(),
         };
         Ok(peer::Server::new(&self.config.peers.transfers(), parts)?)

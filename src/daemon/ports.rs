@@ -17,6 +17,8 @@ pub(super) struct Ports {
     pub(super) admin: Listeners,
     /// None where the node works alone.
     pub(super) peers: Vec<TcpListener>,
+    /// For mORMot peers, where they are wanted and there is an interface.
+    pub(super) mormot: Option<TcpListener>,
 }
 
 impl Ports {
@@ -33,6 +35,7 @@ impl Ports {
             Vec::new()
         };
         inherited.finish()?;
+        let mormot = if config.mormot.enabled { super::mormot::listener(config)? } else { None };
         let tls = if config.admin.tls_cert.as_os_str().is_empty() {
             None
         } else {
@@ -42,7 +45,7 @@ impl Ports {
         let socket = AdminSocket::bind(path).map_err(|error| {
             DaemonError::failed(format!("cannot listen on {} (admin.socket): {error}", path.display()))
         })?;
-        Ok(Self { proxy, admin: Listeners { tcp, tls, socket: Some(socket) }, peers })
+        Ok(Self { proxy, admin: Listeners { tcp, tls, socket: Some(socket) }, peers, mormot })
     }
 
     /// Where the doors are.
@@ -57,8 +60,13 @@ impl Ports {
 
     /// One line for each bound address.
     pub(super) fn announce(&self) {
-        for (what, listeners) in [("doors", &self.proxy), ("admin", &self.admin.tcp), ("peers", &self.peers)]
-        {
+        let mormot = self.mormot.as_slice();
+        for (what, listeners) in [
+            ("doors", self.proxy.as_slice()),
+            ("admin", &self.admin.tcp),
+            ("peers", &self.peers),
+            ("mORMot peers", mormot),
+        ] {
             for address in addresses(listeners) {
                 tracing::info!(%address, "listening: {what}");
             }

@@ -8,7 +8,6 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::build::House;
-use super::neighbours::Seat;
 use crate::admin::ReloadView;
 use crate::clock::SharedClock;
 use crate::config::{Config, Environment, load};
@@ -47,18 +46,11 @@ pub(super) struct Reloader {
     file: Option<PathBuf>,
     logging: Logging,
     house: House,
-    seat: Seat,
 }
 
 impl Reloader {
-    pub(super) fn new(
-        config: Arc<Config>,
-        file: Option<PathBuf>,
-        logging: Logging,
-        house: House,
-        seat: Seat,
-    ) -> Self {
-        Self { started: Arc::clone(&config), config, file, logging, house, seat }
+    pub(super) fn new(config: Arc<Config>, file: Option<PathBuf>, logging: Logging, house: House) -> Self {
+        Self { started: Arc::clone(&config), config, file, logging, house }
     }
 
     /// How long running bodies may go on at a stop.
@@ -81,9 +73,7 @@ impl Reloader {
         self.house.proxy.set_interceptor(interceptor(&new, &self.house.clock).await?);
         self.house.engine.set_config(new.engine(), new.rule.clone());
         self.house.bans.reconfigure(new.bans.clone());
-        if let Some(joined) = self.seat.joined() {
-            joined.server.set_upload_rate(new.peers.upload_rate);
-        }
+        self.house.uplink.set_rate(new.peers.upload_rate);
         self.config = Arc::new(new);
         Ok(view)
     }

@@ -4,10 +4,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::ArcSwapOption;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
 use super::build::{House, make_state_dir};
+use super::mormot::Peerage;
 use super::neighbours::{Seat, Site};
 use super::ports::Ports;
 use super::reload::Reloader;
@@ -15,6 +17,7 @@ use super::sources::{self, ReloadRequest};
 use super::{DaemonError, Notifier, Signal, Signals, chores};
 use crate::admin::{self, About, Listeners, Readiness};
 use crate::config::Config;
+use crate::mormot;
 use crate::net::interface::{self, Interface};
 use crate::net::listener::raise_file_limit;
 use crate::rest::Token;
@@ -40,6 +43,8 @@ pub struct Start {
     pub file: Option<PathBuf>,
     /// The site's secrets; none: the node works alone.
     pub secrets: Vec<Secret>,
+    /// The secret of mORMot peers; none: they are left alone.
+    pub mormot: Option<mormot::Secret>,
     /// The log, to change its level.
     pub logging: Logging,
 }
@@ -91,12 +96,13 @@ fn begin(start: Start) -> Result<Running, DaemonError> {
     let (readiness, ready) = watch::channel(Readiness::Starting);
     let (reload, reloads) = mpsc::channel(4);
     let seat = Seat::default();
-    let sources = sources::sources(&house, about(&start.config, &house), ready, &seat);
+    let mormot: Arc<ArcSwapOption<mormot::Mormot>> = Arc::default();
+    let sources = sources::sources(&house, about(&start.config, &house), ready, &seat, &mormot);
     let control = sources::control(&house, reload);
     let server = admin::Server::new(&start.config.admin, token, sources, control);
     ports.announce();
     tracing::info!(proxy = ?ports.proxy_addresses(), node = %house.identity.node(), "ready");
-    let Ports { proxy, admin, peers } = ports;
+    let Ports { proxy, admin, peers, mormot: listener } = ports;
     let config = Arc::new(start.config);
     let interfaces = interfaces(&house, &config);
     let mut services = Services::new();
@@ -113,6 +119,7 @@ fn begin(start: Start) -> Result<Running, DaemonError> {
             engine: house.engine.clone(),
             cache: house.cache.clone(),
             bans: house.bans.clone(),
+            uplink: house.uplink.clone(),
             clock: Arc::clone(&house.clock),
             health: house.health.clone(),
             seat: seat.clone(),
@@ -120,12 +127,18 @@ fn begin(start: Start) -> Result<Running, DaemonError> {
         };
         services.spawn(site.run(stop.clone(), house.drain.clone()));
     }
+    if let Some(secret) = &start.mormot {
+        let interfaces = interfaces.subscribe();
+        let (config, house, site) = (&*config, &house, seat);
+        let peerage = Peerage { config, secret, house, interfaces, listener, site, is_guest: false };
+        spawn_mormot(&mut services, peerage, &mormot, &stop)?;
+    }
     let notifier = Notifier::from_env();
     spawn_watchers(&mut services, &notifier, &start.logging, &end);
     readiness.send_replace(readiness_of(&house));
     spawn_readiness(&mut services, &house, &readiness, &stop);
     notifier.ready();
-    let reloader = Reloader::new(config, start.file, start.logging, house.clone(), seat);
+    let reloader = Reloader::new(config, start.file, start.logging, house.clone());
     Ok(Running { house, services, signals, notifier, readiness, reloader, reloads, stop, end })
 }
 
@@ -232,6 +245,23 @@ fn spawn_own_addresses(
             }
         }
     });
+}
+
+/// Takes part among mORMot peers, and lets `shown` show it.
+fn spawn_mormot(
+    services: &mut Services,
+    peerage: Peerage<'_>,
+    shown: &ArcSwapOption<mormot::Mormot>,
+    stop: &Shutdown,
+) -> Result<(), DaemonError> {
+    let (until, drain) = (stop.clone(), peerage.house.drain.clone());
+    let (handle, service) = peerage.take()?;
+    shown.store(Some(Arc::new(handle)));
+    services.spawn(async move {
+        service.run(until, drain).await;
+        Ok(())
+    });
+    Ok(())
 }
 
 fn spawn_admin(services: &mut Services, server: admin::Server, listeners: Listeners, end: Shutdown) {

@@ -2,18 +2,20 @@
 
 use std::sync::Arc;
 
+use arc_swap::ArcSwapOption;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::build::House;
 use super::neighbours::Seat;
 use crate::admin::{
-    About, ActionError, BanView, BlobView, CacheView, Control, GcRequest, GcView, PeerView, Readiness,
-    ReloadView, ResourceView, Sources, VerifyView,
+    About, ActionError, BanView, BlobView, CacheView, Control, GcRequest, GcView, MormotView, PeerView,
+    Readiness, ReloadView, ResourceView, Sources, VerifyView,
 };
 use crate::ban::Ban;
 use crate::cache::Verdict;
 use crate::digest::Digest;
 use crate::http::Target;
+use crate::mormot::Mormot;
 use crate::store::StoreError;
 
 /// A request to read the configuration again, and where to answer it.
@@ -25,12 +27,13 @@ pub(super) fn sources(
     about: About,
     readiness: watch::Receiver<Readiness>,
     seat: &Seat,
+    mormot: &Arc<ArcSwapOption<Mormot>>,
 ) -> Sources {
     let traffic = {
-        let (engine, seat) = (house.engine.clone(), seat.clone());
+        let (engine, uplink) = (house.engine.clone(), house.uplink.clone());
         move || {
             let mut traffic = engine.ledger().traffic();
-            traffic.bytes_to_peers = seat.joined().map_or(0, |joined| joined.server.uploaded());
+            traffic.bytes_to_peers = uplink.sent();
             traffic
         }
     };
@@ -45,6 +48,10 @@ pub(super) fn sources(
         traffic: Box::new(traffic),
         transfers: Box::new(move || engine.transfers()),
         cache: Box::new(move || cache_view(&cache)),
+        mormot: {
+            let (mormot, seat) = (Arc::clone(mormot), seat.clone());
+            Box::new(move || mormot_view(mormot.load_full().as_deref(), &seat))
+        },
         peers: Box::new(move || peers(&seat)),
         bans: Box::new(move || bans.list().into_iter().map(ban_view).collect()),
         blobs: Box::new(move || all_blobs(&blobs)),
@@ -73,6 +80,13 @@ fn peers(seat: &Seat) -> Vec<PeerView> {
         skipped: None,
     };
     joined.discovery.peers().into_iter().map(view).collect()
+}
+
+/// None where there is nothing to tell.
+fn mormot_view(mormot: Option<&Mormot>, seat: &Seat) -> Option<MormotView> {
+    let frames_on_peer_port = seat.joined().map_or(0, |joined| joined.discovery.counts().mormot);
+    let network = mormot.map(Mormot::view);
+    (network.is_some() || frames_on_peer_port > 0).then_some(MormotView { frames_on_peer_port, network })
 }
 
 fn ban_view(ban: Ban) -> BanView {

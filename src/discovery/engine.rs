@@ -178,6 +178,20 @@ impl Engine {
         self.take()
     }
 
+    /// Somebody says that a node hears at this address: it is greeted, unless it is known.
+    pub fn nominate(&mut self, address: SocketAddr, now: Instant) -> Vec<Action> {
+        if self.table.is_reached(address, now) {
+            return Vec::new();
+        }
+        if !self.greetings.admits(address.ip(), now) {
+            self.counts.limited += 1;
+            return Vec::new();
+        }
+        let body = self.body(None, None, Kind::Hello { first: true, moved: false });
+        self.out.push(Action::Send { to: Destination::Everyone(vec![(address, None)]), body });
+        self.take()
+    }
+
     /// This node took a new identity.
     pub fn renamed(&mut self, sender: Sender, now: Instant) -> Vec<Action> {
         self.me = sender;

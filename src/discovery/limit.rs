@@ -12,7 +12,7 @@ const ADDRESSES: usize = 1024;
 
 /// A limit on work for strangers.
 #[derive(Debug)]
-pub(super) struct Limit {
+pub struct Limit {
     each: Rate,
     common: Bucket,
     all: Rate,
@@ -21,9 +21,11 @@ pub(super) struct Limit {
 
 /// So many at once, so many a minute.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Rate {
-    pub(super) burst: u32,
-    pub(super) a_minute: u32,
+pub struct Rate {
+    /// At once.
+    pub burst: u32,
+    /// In the long run.
+    pub a_minute: u32,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -33,12 +35,13 @@ struct Bucket {
 }
 
 impl Limit {
-    pub(super) fn new(each: Rate, all: Rate, now: Instant) -> Self {
+    /// So much for each address, so much for all of them.
+    pub fn new(each: Rate, all: Rate, now: Instant) -> Self {
         Self { each, common: Bucket::full(all, now), all, buckets: HashMap::new() }
     }
 
     /// Whether one more may be looked at for this address.
-    pub(super) fn admits(&mut self, address: IpAddr, now: Instant) -> bool {
+    pub fn admits(&mut self, address: IpAddr, now: Instant) -> bool {
         if self.buckets.len() >= ADDRESSES && !self.buckets.contains_key(&address) {
             let each = self.each;
             self.buckets.retain(|_, bucket| !bucket.is_full(each, now));

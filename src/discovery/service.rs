@@ -35,6 +35,8 @@ use seeds::Seeds;
 const BATCH: usize = 64;
 /// How long what is shown may lag behind.
 const SHOW_EVERY: Duration = Duration::from_millis(250);
+/// The length of a mORMot peer's frame; no frame of ours is as long.
+const MORMOT_FRAME: usize = 244;
 /// How often a foreign secret on the network is worth a line.
 const FOREIGN_EVERY: Duration = Duration::from_secs(3600);
 
@@ -43,6 +45,7 @@ enum Command {
     Find(FindingId, Wanted, mpsc::Sender<Update>),
     Forget(FindingId),
     Doubt(NodeId, Digest),
+    Nominate(std::net::SocketAddr),
     Endpoints(Vec<Endpoint>),
     Renamed(NodeId, Vec<Pin>),
 }
@@ -170,7 +173,10 @@ impl<T: Transport> Service<T> {
         self.stale = true;
         let counts = self.engine.counts();
         match error {
-            OpenError::Noise => counts.noise += 1,
+            OpenError::Noise => {
+                counts.noise += 1;
+                counts.mormot += u64::from(datagram.bytes.len() == MORMOT_FRAME);
+            }
             OpenError::Forged => counts.forged += 1,
             OpenError::UnknownKey => {
                 counts.unknown_key += 1;
@@ -204,6 +210,10 @@ impl<T: Transport> Service<T> {
                 }
                 Command::Doubt(node, digest) => {
                     let actions = self.engine.doubt(&node, digest, now);
+                    self.perform(actions);
+                }
+                Command::Nominate(address) => {
+                    let actions = self.engine.nominate(address, now);
                     self.perform(actions);
                 }
                 Command::Endpoints(endpoints) => {

@@ -11,7 +11,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-pub(super) use marks::Marks;
+pub use marks::Marks;
 
 use super::message::Sender;
 use super::transport::Link;

@@ -12,7 +12,7 @@ const EMPTY_ROUNDS: u32 = 3;
 
 /// What was learned about answer times.
 #[derive(Debug, Clone)]
-pub(super) struct Wait {
+pub struct Wait {
     most: Duration,
     /// Mean and mean deviation.
     learned: Option<(Duration, Duration)>,
@@ -20,12 +20,13 @@ pub(super) struct Wait {
 }
 
 impl Wait {
-    pub(super) const fn new(most: Duration) -> Self {
+    /// Nothing was learned yet; never longer than `most`.
+    pub const fn new(most: Duration) -> Self {
         Self { most, learned: None, empty_rounds: 0 }
     }
 
     /// How long the next find may wait.
-    pub(super) fn deadline(&self) -> Duration {
+    pub fn deadline(&self) -> Duration {
         if self.empty_rounds >= 2 * EMPTY_ROUNDS {
             return Duration::ZERO;
         }
@@ -37,7 +38,7 @@ impl Wait {
     }
 
     /// An answer came after `elapsed`, in time or late.
-    pub(super) fn answered(&mut self, elapsed: Duration) {
+    pub fn answered(&mut self, elapsed: Duration) {
         self.empty_rounds = 0;
         // what is later than a few times the longest wait says nothing about the site
         let sample = elapsed.min(4 * self.most);
@@ -51,12 +52,12 @@ impl Wait {
     }
 
     /// A neighbour came: what silence taught may be wrong now.
-    pub(super) const fn hope(&mut self) {
+    pub const fn hope(&mut self) {
         self.empty_rounds = 0;
     }
 
     /// A find ended without any answer.
-    pub(super) const fn empty(&mut self) {
+    pub const fn empty(&mut self) {
         self.empty_rounds = self.empty_rounds.saturating_add(1);
     }
 }

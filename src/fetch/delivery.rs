@@ -298,6 +298,11 @@ pub(super) fn of_growing(running: &Arc<Running>, start: u64, end: Option<u64>, c
     follow(follower, reading, Reading::took, Reading::failed)
 }
 
+/// A slice of what is arriving, for whom nothing is counted or remembered here.
+pub(super) fn of_lending(growing: &Growing, range: Range<u64>) -> Body {
+    follow(growing.follow(range.start, Some(range.end)), (), |(), _| (), |(), _, _| ())
+}
+
 /// A slice of a blob that is being proved again.
 pub(super) fn of_proof(growing: &Growing, start: u64, end: Option<u64>, cuts: Cuts, ledger: Ledger) -> Body {
     follow(

@@ -24,6 +24,7 @@ use crate::digest::Stated;
 use crate::ecosystem;
 use crate::http::{Body, Target};
 use crate::index::ResourceRecord;
+use crate::mormot::Mormot;
 use crate::origin::{self, Origin, Reach};
 use crate::policy::{self, Plan, Rule, Rules, UrlKey};
 use crate::range::RangeRequest;
@@ -69,6 +70,7 @@ pub(super) struct Inner {
     pub(super) storing: Drain,
     pub(super) flights: Flights,
     pub(super) neighbours: ArcSwapOption<Neighbours>,
+    pub(super) mormot: ArcSwapOption<Mormot>,
 }
 
 /// A want and what the rules say of its URL.
@@ -101,6 +103,7 @@ impl Engine {
             stop: parts.stop,
             storing: parts.storing,
             neighbours: ArcSwapOption::empty(),
+            mormot: ArcSwapOption::empty(),
         }))
     }
 
@@ -345,11 +348,11 @@ impl Engine {
         if let Some(running) = self.0.flights.running(key) {
             return soon_there(&running, range);
         }
-        match (case.judge.wanted(), self.neighbours(case)) {
-            (Some(wanted), Some(neighbours)) => {
+        match (case.judge.named(), self.lenders(case)) {
+            (Some(stated), Some(lenders)) => {
                 let near = matches!(range, RangeRequest::From { first, .. } if first <= AHEAD);
                 let is_small = |size: u64| size <= super::judge::WHOLE;
-                let holders = neighbours.holders(wanted).await;
+                let holders = lenders.holders(&stated).await;
                 holders.iter().any(|offer| near || offer.holding.size.is_some_and(is_small))
             }
             _ => false,
@@ -406,6 +409,11 @@ impl Engine {
 impl Case {
     pub(super) fn flight_key(&self) -> FlightKey {
         self.judge.named().map_or(FlightKey::Url(self.url), FlightKey::Stated)
+    }
+
+    /// Whether strangers to the site may hear of it.
+    pub(super) fn may_be_told(&self) -> bool {
+        self.want.ask_peers && !self.want.is_private() && self.rule.share
     }
 
     /// The same, asked of nobody but the origin.

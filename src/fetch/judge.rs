@@ -3,7 +3,6 @@
 use super::ledger::From;
 use super::settings::Release;
 use crate::digest::{Algorithm, Digest, Found, Stated};
-use crate::discovery::Wanted;
 use crate::store::Hold;
 
 /// Up to this size nothing of a neighbour's goes out before the proof.
@@ -63,12 +62,6 @@ impl Judge {
     /// and halves from two answers may be joined under it.
     pub(super) fn named(self) -> Option<Stated> {
         self.bound().filter(Stated::is_strong)
-    }
-
-    /// How to ask neighbours for the thing itself.
-    pub(super) fn wanted(self) -> Option<Wanted> {
-        let stated = self.named()?;
-        Some(stated.sha256().map_or_else(|| Wanted::Stated(stated.key()), Wanted::Blob))
     }
 
     /// The algorithm that is reckoned beside SHA-256.
@@ -178,14 +171,14 @@ mod tests {
         let (sha3, md5) = (of(b"a", Algorithm::Sha3_256), of(b"a", Algorithm::Md5));
         let digest = Digest::of(b"a");
         for (stated, known, want) in [
-            (Stated::from(digest), None, Some(Wanted::Blob(digest))),
-            (sha3, None, Some(Wanted::Stated(sha3.key()))),
-            (sha3, Some(digest), Some(Wanted::Blob(digest))),
+            (Stated::from(digest), None, Some(digest.into())),
+            (sha3, None, Some(sha3)),
+            (sha3, Some(digest), Some(digest.into())),
             (md5, None, None),
         ] {
-            assert_eq!(Judge::binding(Some(stated), |_| known).wanted(), want);
+            assert_eq!(Judge::binding(Some(stated), |_| known).named(), want);
         }
-        assert_eq!(Judge { digest: Some(digest), ..Judge::default() }.wanted(), None);
+        assert_eq!(Judge { digest: Some(digest), ..Judge::default() }.named(), None);
     }
 
     #[test]

@@ -14,7 +14,8 @@ use super::error::FetchError;
 use super::flight::{Found, Permit};
 use super::give::{kind_of_bytes, plain_head};
 use super::ledger::From;
-use super::neighbours::{Neighbours, version_key};
+use super::lenders::Lenders;
+use super::neighbours::version_key;
 use super::offer::Offer;
 use super::origin_side::{self, Rest, content_length};
 use super::outcome::{CacheStatus, Given, Held, Reply};
@@ -126,10 +127,10 @@ impl Lead {
 
     async fn find(&mut self, leads: bool) -> Result<Outcome, FetchError> {
         self.leads = leads;
-        if let Some(neighbours) = self.engine.neighbours(&self.case)
-            && let Some(wanted) = self.case.judge.wanted()
+        if let Some(lenders) = self.engine.lenders(&self.case)
+            && let Some(stated) = self.case.judge.named()
         {
-            let offers = neighbours.holders(wanted).await;
+            let offers = lenders.holders(&stated).await;
             if self.case.admitted.is_none() && offers.iter().any(|offer| offer.holding.guarded) {
                 // a neighbour's word that the origin decides who may have it
                 let admitted = self.engine.admitted(&self.case).await?;
@@ -144,7 +145,7 @@ impl Lead {
                     return self.ask_origin().await;
                 }
             }
-            if let Some(transfer) = self.ask_holders(&neighbours, offers).await? {
+            if let Some(transfer) = self.ask_holders(&lenders, offers).await? {
                 return Ok(Outcome::Transfer(Box::new(transfer)));
             }
         }
@@ -159,7 +160,7 @@ impl Lead {
     /// By a digest that is known: no word of the origin is needed.
     async fn ask_holders(
         &self,
-        neighbours: &Neighbours,
+        lenders: &Lenders,
         mut offers: Vec<Offer>,
     ) -> Result<Option<Transfer>, FetchError> {
         for _ in 0..HOLDERS {
@@ -171,10 +172,10 @@ impl Lead {
             let head = async {
                 match told {
                     Some(_) => None,
-                    None => neighbours.head(&offer).await,
+                    None => lenders.head(&offer).await,
                 }
             };
-            let (pulled, head) = tokio::join!(neighbours.pull(&offer, 0), head);
+            let (pulled, head) = tokio::join!(lenders.pull(&offer, 0), head);
             let (size, body) = match pulled {
                 Ok(pulled) => pulled,
                 Err(error) => {

@@ -9,6 +9,7 @@ use crate::discovery::{self, Discovery, Finding, Peer, Wanted};
 use crate::http::{Body, StoredHead};
 use crate::peer::{Client, Holder, PullError, Standing, order};
 use crate::policy::{ResourceKey, UrlKey, Variance};
+use crate::tls::NodeId;
 
 /// The neighbours, once their keys are derived; a cheap clone.
 #[derive(Debug, Clone)]
@@ -28,6 +29,11 @@ impl Neighbours {
         self.discovery.heard_lately()
     }
 
+    /// Whether a node is one of the site's, and can be reached by its own protocol.
+    pub(super) fn knows(&self, node: NodeId) -> bool {
+        self.discovery.peers().iter().any(|peer| peer.node == node)
+    }
+
     /// Asks who holds what a URL leads to; answers come through the finding.
     pub(super) fn ask_url(&self, url: UrlKey) -> Finding {
         self.discovery.find(Wanted::Url(url))
@@ -45,7 +51,7 @@ impl Neighbours {
 
     /// The bytes of what it offers, from `from` on.
     pub(super) async fn pull(&self, offer: &Offer, from: u64) -> Result<(u64, Body), PullError> {
-        let Way::Site { peer, grant } = &offer.way;
+        let Way::Site { peer, grant } = &offer.way else { return Err(PullError::Gone) };
         let Some(digest) = offer.holding.digest else {
             return Err(PullError::Protocol("it does not say what it holds".to_owned()));
         };
@@ -59,7 +65,7 @@ impl Neighbours {
     /// The stored head that belongs to an offer, if it has one.
     pub(super) async fn head(&self, offer: &Offer) -> Option<StoredHead> {
         let resource = offer.holding.resource?;
-        let Way::Site { peer, grant } = &offer.way;
+        let Way::Site { peer, grant } = &offer.way else { return None };
         match self.client.head(&holder(peer), *grant, *resource.as_bytes()).await {
             Ok(head) => Some(head.head),
             Err(error) => {
@@ -71,7 +77,7 @@ impl Neighbours {
 
     /// A node's bytes were wrong: it is no source for a while, and is told, so that it verifies its copy.
     pub(super) fn quarantine(&self, offer: &Offer) {
-        let Lender::Node(node) = offer.lender();
+        let Lender::Node(node) = offer.lender() else { return };
         self.discovery.quarantine(node);
         if let Some(digest) = offer.holding.digest {
             self.discovery.doubt(node, digest);

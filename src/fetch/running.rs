@@ -26,6 +26,8 @@ pub struct Running {
     growing: Growing,
     tally: Arc<Tally>,
     source: Mutex<(From, Option<std::net::IpAddr>)>,
+    /// All of it is the origin's own so far, and neighbours may have it.
+    lendable: AtomicBool,
     /// Bytes of a neighbour go out before their proof.
     unproven: AtomicBool,
     /// Clients that left with unproven bytes.
@@ -41,6 +43,7 @@ pub(super) struct Opening {
     pub(super) growing: Growing,
     pub(super) tally: Arc<Tally>,
     pub(super) source: (From, Option<std::net::IpAddr>),
+    pub(super) shareable: bool,
 }
 
 impl Running {
@@ -53,6 +56,7 @@ impl Running {
             judge: Mutex::new(opening.judge),
             growing: opening.growing,
             tally: opening.tally,
+            lendable: AtomicBool::new(opening.shareable && opening.source.0 == From::Origin),
             source: Mutex::new(opening.source),
             unproven: AtomicBool::new(false),
             open_cuts: Mutex::default(),
@@ -144,6 +148,20 @@ impl Running {
     pub(super) fn moved_to(&self, offset: u64, from: From, peer: Option<std::net::IpAddr>) {
         *self.source.lock().unwrap_or_else(PoisonError::into_inner) = (from, peer);
         self.tally.source(offset, from);
+        if from == From::Peer {
+            self.lendable.store(false, Ordering::SeqCst);
+        }
+    }
+
+    /// Whether it may be lent on before it is whole: all of it came from the origin, from its first byte on.
+    pub(super) fn is_lendable(&self) -> bool {
+        let failed = matches!(self.growing.progress().end, Some(End::Failed(_)));
+        self.lendable.load(Ordering::SeqCst) && !failed && !self.growing.is_spilling()
+    }
+
+    /// What is received may not be shared after all.
+    pub(super) fn keep_to_ourselves(&self) {
+        self.lendable.store(false, Ordering::SeqCst);
     }
 
     /// Whose bytes, in words.

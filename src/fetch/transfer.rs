@@ -100,6 +100,7 @@ impl Transfer {
         let engine = begin.engine;
         let storing = engine.0.storing.enter();
         let release = engine.0.config.load().release;
+        let release = begin.source.offer.as_ref().map_or(release, |offer| offer.release(release));
         let hold = begin.judge.hold(begin.source.from, begin.total, release);
         let resumed = begin.ingest.length();
         let writer = Writer::new(begin.ingest, begin.total, hold);
@@ -113,6 +114,7 @@ impl Transfer {
             growing: writer.growing(),
             tally,
             source: (begin.source.from, peer),
+            shareable: begin.shareable,
         };
         let mut headers = begin.case.want.headers_for_whole();
         drop_conditions(&mut headers);

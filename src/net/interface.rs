@@ -19,7 +19,7 @@ use getifaddrs::{Address, InterfaceFlags};
 use ipnet::IpNet;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-pub use kind::Kind;
+pub use kind::{Kind, Link, link};
 pub use watch::watch;
 
 /// One address of one interface.
@@ -81,11 +81,11 @@ pub fn list() -> io::Result<Vec<Interface>> {
         .iter()
         .filter_map(|entry| entry.address.mac_addr().map(|mac| (entry.name.as_str(), mac)))
         .collect();
-    let mut links: Vec<kind::Link> = Vec::new();
+    let mut links: Vec<kind::Known> = Vec::new();
     for entry in &all {
         let Some(index) = entry.index else { continue };
         if !links.iter().any(|link| link.index == index) {
-            links.push(kind::Link::read(&entry.name, index, entry.flags, macs.get(entry.name.as_str())));
+            links.push(kind::Known::read(&entry.name, index, entry.flags, macs.get(entry.name.as_str())));
         }
     }
     Ok(all.iter().filter_map(|entry| one(entry, &links)).collect())
@@ -140,7 +140,7 @@ fn is_local(address: IpAddr) -> bool {
     }
 }
 
-fn one(entry: &getifaddrs::Interface, links: &[kind::Link]) -> Option<Interface> {
+fn one(entry: &getifaddrs::Interface, links: &[kind::Known]) -> Option<Interface> {
     let (address, index) = (entry.address.ip_addr()?, entry.index?);
     let prefix = ipnet::ip_mask_to_prefix(entry.address.netmask()?).ok()?;
     let kind = links.iter().find(|link| link.index == index).map_or(Kind::Other, |link| link.kind(links));

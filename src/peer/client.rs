@@ -5,7 +5,6 @@
 //! byte (TLS included) and every silence afterwards are limited, and a slow reader of ours is not mistaken for
 //! a silent neighbour.
 
-mod body;
 mod error;
 mod pool;
 #[cfg(test)]
@@ -29,13 +28,11 @@ use tokio_rustls::TlsConnector;
 
 pub use error::PullError;
 
-use self::body::Watched;
 use self::pool::{Key, Lease, Pool};
 use super::{Config, Holder, ResourceHead, Tls, wire};
 use crate::clock::SharedClock;
 use crate::digest::Digest;
-use crate::http::{Body, boxed, empty};
-use crate::range::ContentRange;
+use crate::http::{Body, Watched, boxed, empty, length, part};
 use crate::seal::{Bearer, GrantId, SiteKeys, Thing};
 use crate::shutdown::Drain;
 use crate::tls::{self, Identity};
@@ -120,9 +117,10 @@ impl Client {
             Ok(told) => told,
             Err(error) => return Err(self.refused(response, lease, error).await),
         };
-        let part = told.end - told.start;
-        let body = Watched::new(response.into_body(), part, self.0.deadlines.stall, lease);
-        Ok(Pulled { size: told.end, body: boxed(body) })
+        let count = told.end - told.start;
+        let stall = self.0.deadlines.stall;
+        let body = Watched::new(response.into_body(), count, stall, move || lease.give_back());
+        Ok(Pulled { size: told.end, body: boxed(body.map_err(PullError::from)) })
     }
 
     /// Reads a stored head.
@@ -139,8 +137,12 @@ impl Client {
         }
         let size = length(response.headers())
             .ok_or_else(|| PullError::Protocol("its stored head has no length".to_owned()))?;
-        let body = Watched::new(response.into_body(), size, self.0.deadlines.stall, lease);
-        let whole = Limited::new(body, MOST_HEAD).collect().await.map_err(PullError::of_body)?;
+        let stall = self.0.deadlines.stall;
+        let body = Watched::new(response.into_body(), size, stall, move || lease.give_back());
+        let whole = Limited::new(body.map_err(PullError::from), MOST_HEAD)
+            .collect()
+            .await
+            .map_err(PullError::of_body)?;
         serde_json::from_slice(&whole.to_bytes())
             .map_err(|error| PullError::Protocol(format!("its stored head cannot be read: {error}")))
     }
@@ -177,7 +179,7 @@ impl Client {
         let exchange = async {
             let mut sender = self.converse(stream, holder).await?;
             let response = sender.send_request(request).await.map_err(PullError::of_http)?;
-            Ok((response, sender))
+            Ok::<_, PullError>((response, sender))
         };
         let (response, sender) = tokio::time::timeout(wait, exchange)
             .await
@@ -247,9 +249,10 @@ impl Client {
 
     /// Reads the text of a refusal, so that its connection can be used again, and gives the error back.
     async fn refused(&self, response: Response<Incoming>, lease: Lease, error: PullError) -> PullError {
-        let part = length(response.headers()).unwrap_or(u64::MAX);
-        if response.status() != StatusCode::OK && part <= u64::try_from(MOST_REFUSAL).unwrap_or(0) {
-            let body = Watched::new(response.into_body(), part, self.0.deadlines.stall, lease);
+        let count = length(response.headers()).unwrap_or(u64::MAX);
+        if response.status() != StatusCode::OK && count <= u64::try_from(MOST_REFUSAL).unwrap_or(0) {
+            let stall = self.0.deadlines.stall;
+            let body = Watched::new(response.into_body(), count, stall, move || lease.give_back());
             if let Err(why) = Limited::new(body, MOST_REFUSAL).collect().await {
                 tracing::debug!(error = %why, "a refusal could not be read");
             }
@@ -267,21 +270,14 @@ fn judge_blob(
     from: u64,
 ) -> Result<Range<u64>, PullError> {
     let wrong = |what: &str| Err(PullError::Protocol(what.to_owned()));
-    let length = length(headers);
     let told = match status {
-        StatusCode::OK if from == 0 => length.map(|length| 0..length),
-        StatusCode::OK => return wrong("the whole came where a part was asked for"),
-        StatusCode::PARTIAL_CONTENT if from > 0 => headers
-            .get(header::CONTENT_RANGE)
-            .and_then(|field| ContentRange::parse(field.to_str().ok()?))
-            .filter(|told| told.size == Some(told.bytes.end) && told.bytes.start == from)
-            .filter(|told| length == Some(told.bytes.end - told.bytes.start))
-            .map(|told| told.bytes),
-        StatusCode::PARTIAL_CONTENT => return wrong("a part came where the whole was asked for"),
+        StatusCode::OK | StatusCode::PARTIAL_CONTENT => match part(status, headers, from) {
+            Ok(told) => told,
+            Err(what) => return wrong(what),
+        },
         StatusCode::RANGE_NOT_SATISFIABLE => return wrong("it holds less than is held here already"),
         other => return Err(PullError::of_status(other)),
     };
-    let Some(told) = told else { return wrong("it does not say which bytes it sends") };
     if size.is_some_and(|size| size != told.end) {
         return wrong("it sends another size than it offered");
     }
@@ -290,11 +286,6 @@ fn judge_blob(
         Some(stated) if stated != *digest => wrong("it states another digest than it was asked for"),
         _ => Ok(told),
     }
-}
-
-fn length(headers: &HeaderMap) -> Option<u64> {
-    let field = headers.get(header::CONTENT_LENGTH)?.to_str().ok()?;
-    field.bytes().all(|byte| byte.is_ascii_digit()).then(|| field.parse().ok())?
 }
 
 impl Default for Deadlines {

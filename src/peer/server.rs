@@ -10,8 +10,6 @@
 //! [`Drain`].
 
 mod answer;
-mod patience;
-mod upload;
 
 use std::future::Future;
 use std::io;
@@ -19,7 +17,6 @@ use std::net::IpAddr;
 use std::ops::Range;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
@@ -28,21 +25,18 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
 
-use self::patience::Patient;
 use super::{Config, ResourceHead, Tls};
 use crate::ban::BanList;
 use crate::digest::Digest;
-use crate::http::Body;
-use crate::http::inspect::{self, Inspected};
+use crate::http::inspect::Inspected;
+use crate::http::{Body, Uplink, inspect};
 use crate::net::listener::{Accepted, Acceptor, ConnectionLimit, Permit};
-use crate::net::throttle::Throttle;
+use crate::net::patience::Patient;
 use crate::seal::{Grants, SiteKeys};
 use crate::shutdown::{Drain, Shutdown};
 use crate::tls::{self, Identity, NodeId, TlsError};
-use crate::unit::Rate;
 
 /// A request of ours has a head of well under 1 KiB, and no body.
 const MOST_HEAD: usize = 8 * 1024;
@@ -80,6 +74,8 @@ pub struct ServerParts {
     pub bans: BanList,
     /// What may be given.
     pub shelf: Shelf,
+    /// The way out.
+    pub uplink: Uplink,
     /// How much anybody may ask.
     pub limits: Limits,
 }
@@ -114,15 +110,9 @@ struct Inner {
     shelf: Shelf,
     limits: Limits,
     connections: ConnectionLimit,
-    uploads: Arc<Semaphore>,
-    most_uploads: usize,
-    throttle: Throttle,
+    uplink: Uplink,
     /// The addresses of this machine that neighbours may come to; none: all of them.
     addresses: ArcSwapOption<Vec<IpAddr>>,
-    /// The largest part sent between two looks at the throttle.
-    part: AtomicUsize,
-    /// Bytes of bodies sent so far.
-    uploaded: Arc<AtomicU64>,
 }
 
 /// Who is at the other end.
@@ -147,12 +137,11 @@ enum Proof {
 impl Server {
     /// Serves nobody until [`Server::run`].
     pub fn new(config: &Config, parts: ServerParts) -> Result<Self, TlsError> {
-        let ServerParts { identity, keys, grants, bans, shelf, limits } = parts;
+        let ServerParts { identity, keys, grants, bans, shelf, uplink, limits } = parts;
         let tls = match config.tls {
             Tls::Pinned => Some(TlsAcceptor::from(tls::peer_server(&identity)?)),
             Tls::Off => None,
         };
-        let most_uploads = config.max_uploads.clamp(1, Semaphore::MAX_PERMITS);
         Ok(Self(Arc::new(Inner {
             me: identity.node(),
             tls,
@@ -162,12 +151,8 @@ impl Server {
             shelf,
             limits,
             connections: ConnectionLimit::new(limits.connections, limits.per_address),
-            uploads: Arc::new(Semaphore::new(most_uploads)),
-            most_uploads,
-            throttle: Throttle::new(config.upload_rate),
+            uplink,
             addresses: ArcSwapOption::empty(),
-            part: AtomicUsize::new(upload::part(config.upload_rate)),
-            uploaded: Arc::default(),
         })))
     }
 
@@ -202,25 +187,9 @@ impl Server {
         stream.local_addr().is_ok_and(|at| addresses.contains(&at.ip().to_canonical()))
     }
 
-    /// Changes the rate, for running uploads as well.
-    pub fn set_upload_rate(&self, rate: Rate) {
-        self.0.part.store(upload::part(rate), Ordering::Relaxed);
-        self.0.throttle.set(rate);
-    }
-
-    /// How many bytes of bodies were sent to neighbours.
-    pub fn uploaded(&self) -> u64 {
-        self.0.uploaded.load(Ordering::Relaxed)
-    }
-
-    /// How many blobs are being sent.
-    pub fn uploads(&self) -> usize {
-        self.0.most_uploads.saturating_sub(self.0.uploads.available_permits())
-    }
-
-    /// Whether a further request for a blob would be told to come back.
-    pub fn is_busy(&self) -> bool {
-        self.0.uploads.available_permits() == 0
+    /// The way out.
+    pub fn uplink(&self) -> &Uplink {
+        &self.0.uplink
     }
 
     async fn serve(self, stream: TcpStream, address: IpAddr, permit: Permit, shutdown: Shutdown) {

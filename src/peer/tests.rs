@@ -95,6 +95,7 @@ impl Making {
             grants: grants.clone(),
             bans: bans.clone(),
             shelf,
+            uplink: self.config.uplink(),
             limits: self.limits,
         };
         let server = Server::new(&self.config, parts).unwrap();

@@ -95,6 +95,11 @@ impl Secret {
         Ok(Self(Zeroizing::new(text.to_vec())))
     }
 
+    /// Whether it is these bytes.
+    pub fn is(&self, bytes: &[u8]) -> bool {
+        subtle::ConstantTimeEq::ct_eq(self.0.as_slice(), bytes).into()
+    }
+
     /// A new secret to write into a file: 32 random bytes in base64url.
     pub fn generate() -> Result<String, SealError> {
         let mut bytes = Zeroizing::new([0; 32]);

@@ -31,6 +31,7 @@ mod intercept;
 mod lan;
 mod liars;
 mod mirrors;
+mod mormot;
 mod peers;
 mod proxy;
 mod restart;

@@ -10,6 +10,7 @@ pub mod client;
 pub mod daemon;
 pub mod fake_peer;
 pub mod lan;
+pub mod mormot;
 pub mod origin;
 pub mod script;
 pub mod stunnel;

@@ -3,7 +3,7 @@
 use super::Report;
 use crate::cli::Failure;
 use crate::cli::admin_client::AdminClient;
-use crate::cli::answers::Status;
+use crate::cli::answers::{Mormot, Status};
 use crate::cli::status::share;
 use crate::config::Loaded;
 use crate::fetch::Traffic;
@@ -43,6 +43,9 @@ pub(super) fn daemon(report: &mut Report, loaded: &Loaded) -> Result<bool, Failu
         report.ok("health", "ok");
     }
     neighbours(report, loaded, &status);
+    if let Some(mormot) = &status.mormot {
+        originals(report, loaded, mormot);
+    }
     tunnels(report, &status.traffic);
     Ok(true)
 }
@@ -59,6 +62,47 @@ fn neighbours(report: &mut Report, loaded: &Loaded, status: &Status) {
         ),
         1 => report.ok("neighbours", "1 heard"),
         more => report.ok("neighbours", format!("{more} heard")),
+    }
+}
+
+/// mORMot peers, where they are and where they should not be.
+fn originals(report: &mut Report, loaded: &Loaded, mormot: &Mormot) {
+    let (own, theirs) = (loaded.config.peers.port, loaded.config.mormot.port);
+    if mormot.frames_on_peer_port > 0 {
+        report.warn(
+            "mORMot peers",
+            format!(
+                "{} datagrams of 244 bytes, as mORMot peers send them, came to peers.port {own}",
+                mormot.frames_on_peer_port
+            ),
+            "give those programs another port, 8099 by custom: they ban whoever sends them Larder's own frames",
+        );
+    }
+    let Some(network) = &mormot.network else { return };
+    match &network.address {
+        Some(address) if network.listening => {
+            report.ok("mORMot peers", format!("{} heard, served at {address}", network.peers));
+        }
+        Some(address) => report.warn(
+            "mORMot peers",
+            format!("{} heard, but {address} cannot be listened on", network.peers),
+            "`ss -ltnp` says who has the port",
+        ),
+        None => report.warn(
+            "mORMot peers",
+            "there is no interface to ask them on",
+            "name one in mormot.interface",
+        ),
+    }
+    if network.frames.checksum > 0 || network.frames.length > 0 {
+        report.warn(
+            "mORMot peers",
+            format!(
+                "{} datagrams under another secret and {} of another length came to mormot.port {theirs}",
+                network.frames.checksum, network.frames.length
+            ),
+            "same secret on all of them? Does a Larder node have that port as its peers.port?",
+        );
     }
 }
 

@@ -47,11 +47,11 @@ impl Way {
                 return Ok(Self { to: To::Daemon(*doors), redirects });
             }
         }
-        let secrets = load_secrets(&loaded.config, &environment)?.secrets;
+        let found = load_secrets(&loaded.config, &environment)?;
         let mut config = loaded.config;
         use_environment_proxy(&mut config, first);
         let folder = working_folder(&environment)?;
-        let local = Local::open(config, secrets, &folder).await;
+        let local = Local::open(config, found.secrets, found.mormot, &folder).await;
         let local = local.map_err(|error| Failure::new(Exit::Failed, error.to_string()))?;
         Ok(Self { to: To::Here(Box::new(local)), redirects })
     }

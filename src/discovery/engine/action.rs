@@ -100,6 +100,8 @@ pub struct Counts {
     pub sent: u64,
     /// Datagrams that were no frames.
     pub noise: u64,
+    /// Of these, as long as the frames of a mORMot peer.
+    pub mormot: u64,
     /// Frames under a secret that is not accepted here.
     pub unknown_key: u64,
     /// Frames of a later wire version.

@@ -1,5 +1,6 @@
 //! The handle: what other rooms may ask of discovery, and what it shows.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -76,7 +77,7 @@ pub(super) struct Snapshot {
 impl Discovery {
     /// Discovery over UDP: the handle, and the task to run.
     pub fn new(config: Config, parts: Parts) -> Result<(Self, Service<Udp>), StartError> {
-        let transport = Udp::new(config.port);
+        let transport = Udp::new(config.port, "peers.port");
         Self::over(transport, config, parts)
     }
 
@@ -180,6 +181,11 @@ impl Discovery {
     /// Tells a node that its copy is wrong, so that it verifies it.
     pub fn doubt(&self, node: NodeId, digest: Digest) {
         self.tell(Command::Doubt(node, digest));
+    }
+
+    /// Somebody says that a node hears at this address: it is greeted, and has to prove itself like any other.
+    pub fn nominate(&self, address: SocketAddr) {
+        self.tell(Command::Nominate(address));
     }
 
     /// This node's port could not be reached: its offers are passed over for a while.

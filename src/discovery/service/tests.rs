@@ -144,7 +144,12 @@ async fn two_nodes(a: Running, b: Running) {
 async fn two_nodes_over_udp_on_loopback() {
     let port = free_port();
     let start = |name, last| {
-        Running::start(crate::discovery::Udp::new(port), name, vec![endpoint(last, port)], Vec::new())
+        Running::start(
+            crate::discovery::Udp::new(port, "peers.port"),
+            name,
+            vec![endpoint(last, port)],
+            Vec::new(),
+        )
     };
     two_nodes(start("a", 12), start("b", 13)).await;
 }
@@ -173,7 +178,12 @@ async fn a_seed_is_reached_by_unicast() {
 async fn d19_a_taken_port_is_a_trouble_and_no_failure() {
     let port = free_port();
     let other = std::net::UdpSocket::bind(("127.0.0.14", port)).unwrap();
-    let node = Running::start(crate::discovery::Udp::new(port), "a", vec![endpoint(14, port)], Vec::new());
+    let node = Running::start(
+        crate::discovery::Udp::new(port, "peers.port"),
+        "a",
+        vec![endpoint(14, port)],
+        Vec::new(),
+    );
     node.until(|discovery| discovery.interfaces().iter().any(|view| view.taken)).await;
     let troubles = node.health.troubles();
     assert!(troubles[0].code == "discovery-port" && troubles[0].reason.contains(&port.to_string()));

@@ -1,8 +1,10 @@
 //! Marks against nodes as sources: quarantine for wrong bytes, a short skip for an unreachable port.
 //!
-//! Set by whoever pulls bytes and read by the engine, so shared; they outlive the neighbour's entry.
+//! Set by whoever pulls bytes and read by the engine, so shared; they outlive the neighbour's entry. Whatever
+//! names a source can be marked.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -16,17 +18,17 @@ const SKIP: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs
 const MOST: usize = 4096;
 
 /// The marks; a cheap clone.
-#[derive(Debug, Clone, Default)]
-pub(in crate::discovery) struct Marks(Arc<Mutex<Books>>);
+#[derive(Debug, Clone)]
+pub struct Marks<K = NodeId>(Arc<Mutex<Books<K>>>);
 
-#[derive(Debug, Default)]
-struct Books {
-    quarantined: Book,
-    unreachable: Book,
+#[derive(Debug)]
+struct Books<K> {
+    quarantined: Book<K>,
+    unreachable: Book<K>,
 }
 
-#[derive(Debug, Default)]
-struct Book(HashMap<NodeId, Mark>);
+#[derive(Debug)]
+struct Book<K>(HashMap<K, Mark>);
 
 #[derive(Debug, Clone, Copy)]
 struct Mark {
@@ -34,35 +36,35 @@ struct Mark {
     span: Duration,
 }
 
-impl Marks {
+impl<K: Copy + Eq + Hash> Marks<K> {
     /// Takes no bytes from this node for an hour, each time for twice as long, up to a day.
-    pub(in crate::discovery) fn quarantine(&self, node: NodeId, now: Instant) -> Duration {
+    pub fn quarantine(&self, node: K, now: Instant) -> Duration {
         self.books().quarantined.add(node, QUARANTINE, now)
     }
 
     /// Its port could not be reached: skips it for a while.
-    pub(in crate::discovery) fn failed(&self, node: NodeId, now: Instant) {
+    pub fn failed(&self, node: K, now: Instant) {
         self.books().unreachable.add(node, SKIP, now);
     }
 
     /// It runs anew or moved: its port deserves another try. Quarantine stays.
-    pub(in crate::discovery) fn fresh_start(&self, node: &NodeId) {
+    pub fn fresh_start(&self, node: &K) {
         self.books().unreachable.0.remove(node);
     }
 
     /// Whether its offers are passed over.
-    pub(in crate::discovery) fn skips(&self, node: &NodeId, now: Instant) -> bool {
+    pub fn skips(&self, node: &K, now: Instant) -> bool {
         let books = self.books();
         books.quarantined.holds(node, now) || books.unreachable.holds(node, now)
     }
 
-    fn books(&self) -> std::sync::MutexGuard<'_, Books> {
+    fn books(&self) -> std::sync::MutexGuard<'_, Books<K>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Book {
-    fn add(&mut self, node: NodeId, (first, longest): (Duration, Duration), now: Instant) -> Duration {
+impl<K: Copy + Eq + Hash> Book<K> {
+    fn add(&mut self, node: K, (first, longest): (Duration, Duration), now: Instant) -> Duration {
         let span = match self.0.get(&node) {
             // several reports of one incident count once
             Some(mark) if mark.until > now => return mark.span,
@@ -78,8 +80,15 @@ impl Book {
         span
     }
 
-    fn holds(&self, node: &NodeId, now: Instant) -> bool {
+    fn holds(&self, node: &K, now: Instant) -> bool {
         self.0.get(node).is_some_and(|mark| mark.until > now)
+    }
+}
+
+impl<K> Default for Marks<K> {
+    fn default() -> Self {
+        let (quarantined, unreachable) = (Book(HashMap::new()), Book(HashMap::new()));
+        Self(Arc::new(Mutex::new(Books { quarantined, unreachable })))
     }
 }
 
@@ -90,7 +99,7 @@ mod tests {
 
     #[test]
     fn quarantine_doubles_to_a_day_and_relaxes() {
-        let (marks, mut now) = (Marks::default(), SystemClock.instant());
+        let (marks, mut now) = (Marks::<NodeId>::default(), SystemClock.instant());
         let node = NodeId::from_bytes([1; 16]);
         let mut hours = Vec::new();
         for _ in 0..7 {
@@ -107,7 +116,7 @@ mod tests {
 
     #[test]
     fn an_unreachable_node_is_skipped_until_it_starts_anew() {
-        let (marks, now) = (Marks::default(), SystemClock.instant());
+        let (marks, now) = (Marks::<NodeId>::default(), SystemClock.instant());
         let node = NodeId::from_bytes([1; 16]);
         marks.failed(node, now);
         assert!(marks.skips(&node, now));

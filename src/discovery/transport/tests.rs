@@ -68,14 +68,15 @@ async fn datagrams_in_memory() {
 #[tokio::test]
 async fn datagrams_over_udp() {
     let port = free_port();
-    suite([Udp::new(port), Udp::new(port), Udp::new(port)], port).await;
+    suite([Udp::new(port, "peers.port"), Udp::new(port, "peers.port"), Udp::new(port, "peers.port")], port)
+        .await;
 }
 
 #[tokio::test]
 async fn d19_a_taken_port_is_tried_again() {
     let other = std::net::UdpSocket::bind("127.0.0.7:0").unwrap();
     let port = other.local_addr().unwrap().port();
-    let (mut udp, start) = (Udp::new(port), now());
+    let (mut udp, start) = (Udp::new(port, "peers.port"), now());
     udp.set_endpoints(&[endpoint(7, port)], start);
     let retry = udp.maintain(start).unwrap();
     let view = udp.view();
@@ -91,7 +92,7 @@ async fn d19_a_taken_port_is_tried_again() {
 #[tokio::test]
 async fn an_address_that_is_not_there_leaves_the_others_alone() {
     let port = free_port();
-    let mut udp = Udp::new(port);
+    let mut udp = Udp::new(port, "peers.port");
     let absent = Endpoint { local: SocketAddr::from(([192, 0, 2, 1], port)), broadcast: None, index: 0 };
     udp.set_endpoints(&[absent, endpoint(2, port)], now());
     let view = udp.view();
@@ -103,7 +104,7 @@ async fn an_address_that_is_not_there_leaves_the_others_alone() {
 #[tokio::test]
 async fn a_node_without_broadcast_speaks_from_any_port() {
     let port = free_port();
-    let (mut node, mut guest) = (Udp::new(port), Udp::new(port));
+    let (mut node, mut guest) = (Udp::new(port, "peers.port"), Udp::new(port, "peers.port"));
     node.set_endpoints(&[endpoint(2, port)], now());
     let mut any = endpoint(3, 0);
     any.broadcast = Some(SocketAddr::from((Ipv4Addr::new(127, 255, 255, 255), port)));
@@ -128,7 +129,7 @@ async fn d21_ipv6_knows_one_group() {
     let port = free_port();
     let local = SocketAddr::from((std::net::Ipv6Addr::LOCALHOST, port));
     let other = "[ff02::1]:8096".parse().ok();
-    let mut udp = Udp::new(port);
+    let mut udp = Udp::new(port, "peers.port");
     udp.set_endpoints(&[Endpoint { local, broadcast: other, index: 1 }], now());
     let view = udp.view();
     assert!(view[0].error.is_some(), "a wrong group, or a machine without IPv6: a sentence, no failure");

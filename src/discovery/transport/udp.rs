@@ -23,13 +23,14 @@ use crate::net::udp;
 const RETRY: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 /// Room for a frame and one byte more, so that a longer datagram shows.
 const BUFFER: usize = 2048;
-const KEY: &str = "peers.port";
 
 /// UDP on the endpoints of this node.
 #[derive(Debug)]
 pub struct Udp {
     /// The site's port, for groups that an endpoint does not name.
     port: u16,
+    /// The configuration key that names it.
+    key: &'static str,
     lines: Vec<Line>,
     next_link: u32,
     /// Which line is asked first, so that none starves.
@@ -57,9 +58,9 @@ struct Sockets {
 }
 
 impl Udp {
-    /// No endpoints yet; `port` is the site's.
-    pub const fn new(port: u16) -> Self {
-        Self { port, lines: Vec::new(), next_link: 0, turn: 0 }
+    /// No endpoints yet; `port` is the site's, and `key` the configuration key of it.
+    pub const fn new(port: u16, key: &'static str) -> Self {
+        Self { port, key, lines: Vec::new(), next_link: 0, turn: 0 }
     }
 
     /// The addresses that frames are sent from, as bound.
@@ -106,7 +107,7 @@ impl Transport for Udp {
 
     fn maintain(&mut self, now: Instant) -> Option<Instant> {
         for line in self.lines.iter_mut().filter(|line| line.retry.is_some_and(|time| time <= now)) {
-            line.open(now);
+            line.open(now, self.key);
         }
         self.lines.iter().filter_map(|line| line.retry).min()
     }
@@ -155,9 +156,9 @@ impl Line {
         }
     }
 
-    fn open(&mut self, now: Instant) {
+    fn open(&mut self, now: Instant, key: &'static str) {
         self.opened = now;
-        match open(&self.endpoint, self.everybody) {
+        match open(&self.endpoint, self.everybody, key) {
             Ok(sockets) => {
                 self.sockets = Some(sockets);
                 self.retry = None;
@@ -263,20 +264,20 @@ fn everybody(endpoint: &Endpoint, port: u16) -> Option<SocketAddr> {
     endpoint.broadcast.or_else(group)
 }
 
-fn open(endpoint: &Endpoint, everybody: Option<SocketAddr>) -> Result<Sockets, BindError> {
-    let unicast = udp::unicast(endpoint.local, endpoint.index, KEY)?;
+fn open(endpoint: &Endpoint, everybody: Option<SocketAddr>, key: &'static str) -> Result<Sockets, BindError> {
+    let unicast = udp::unicast(endpoint.local, endpoint.index, key)?;
     let group = match (everybody, endpoint.local.ip()) {
         // it would need the address that the other socket already has, and hears everything there
         (_, local) if local.is_unspecified() && !everybody.is_some_and(|a| a.ip().is_multicast()) => None,
         (Some(SocketAddr::V4(group)), IpAddr::V4(local)) if group.ip().is_multicast() => {
-            Some(udp::multicast_v4(*group.ip(), local, group.port(), KEY)?)
+            Some(udp::multicast_v4(*group.ip(), local, group.port(), key)?)
         }
         (Some(SocketAddr::V4(all)), IpAddr::V4(_)) if !all.ip().is_unspecified() => {
-            Some(udp::broadcast(all, KEY)?)
+            Some(udp::broadcast(all, key)?)
         }
         (Some(SocketAddr::V6(group)), IpAddr::V6(_)) if *group.ip() == udp::GROUP_V6 => {
             let interface = if group.scope_id() == 0 { endpoint.index } else { group.scope_id() };
-            Some(udp::multicast_v6(interface, group.port(), KEY)?)
+            Some(udp::multicast_v6(interface, group.port(), key)?)
         }
         (Some(address), _) => {
             let why = "no broadcast address, nor the group ff02::4c44";

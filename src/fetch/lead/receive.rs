@@ -7,7 +7,7 @@ use http::Response;
 use super::{Arriving, HOLDERS, Lead, Outcome, is_thing};
 use crate::cache::{NoRoom, Reservation};
 use crate::digest::Digest;
-use crate::discovery::{Finding, Wanted};
+use crate::discovery::Finding;
 use crate::fetch::error::FetchError;
 use crate::fetch::judge::Judge;
 use crate::fetch::ledger::From;
@@ -33,11 +33,11 @@ impl Lead {
             }
         };
         if let Some((digest, offers)) = self.same_at_neighbours(&arriving, finding.as_mut()).await
-            && let Some(neighbours) = self.engine.neighbours(&self.case)
+            && let Some(lenders) = self.engine.lenders(&self.case)
         {
             let judge = self.case.judge.with_word(digest);
             for (at, offer) in offers.iter().enumerate().take(HOLDERS) {
-                let Ok((size, body)) = neighbours.pull(offer, 0).await else { continue };
+                let Ok((size, body)) = lenders.pull(offer, 0).await else { continue };
                 let arriving = Arriving { total: Some(size), ..arriving };
                 let source = Source { body, from: From::Peer, offer: Some(offer.clone()) };
                 let mut begin = self.begin_with(arriving, begun, source, judge);
@@ -68,9 +68,9 @@ impl Lead {
             return None;
         }
         let head = &arriving.answer.head;
-        let neighbours = self.engine.neighbours(&self.case)?;
+        let lenders = self.engine.lenders(&self.case)?;
         if let Some(digest) = head.get("repr-digest").and_then(Digest::from_repr_digest) {
-            let offers = neighbours.holders(Wanted::Blob(digest)).await;
+            let offers = lenders.holders(&digest.into()).await;
             return (!offers.is_empty()).then_some((digest, offers));
         }
         let key = version_key(&self.case.url, &arriving.variance, head);

@@ -41,10 +41,10 @@ impl Transfer {
     pub(super) fn blame(&self) {
         if let [only] = self.used.as_slice()
             && !self.origin_after
-            && let Some(neighbours) = self.engine.neighbours(&self.case)
+            && let Some(lenders) = self.engine.lenders(&self.case)
         {
             tracing::warn!(peer = %only.lender(), "a neighbour sent wrong bytes: no source for a while");
-            neighbours.quarantine(only);
+            lenders.quarantine(only);
         }
     }
 

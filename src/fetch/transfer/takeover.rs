@@ -176,10 +176,10 @@ impl Transfer {
     }
 
     async fn go_on_at(&mut self, offer: Offer) -> bool {
-        let Some(neighbours) = self.engine.neighbours(&self.case).filter(|_| self.judge.is_set()) else {
+        let Some(lenders) = self.engine.lenders(&self.case).filter(|_| self.judge.is_set()) else {
             return false;
         };
-        match neighbours.pull(&offer, self.writer.received()).await {
+        match lenders.pull(&offer, self.writer.received()).await {
             Ok((size, body)) if self.total.is_none_or(|total| total == size) => {
                 self.switch(Source { body, from: From::Peer, offer: Some(offer) }).await;
                 true
@@ -254,6 +254,9 @@ impl Transfer {
             return Err(Trouble::Final(Failure::Changed));
         }
         self.shareable = storable.shareable;
+        if !storable.shareable {
+            self.running.keep_to_ourselves();
+        }
         self.running.tally().take_back(0);
         self.mark = Some(crate::store::Mark::default());
         self.take_back().await.map_err(Trouble::Final)?;
@@ -283,7 +286,9 @@ impl Transfer {
         self.running.moved_to(self.writer.received(), from, peer);
         self.rate.restart(from);
         self.running.judge_by(self.judge);
-        let hold = self.judge.hold(from, self.total, self.engine.0.config.load().release);
+        let release = self.engine.0.config.load().release;
+        let release = offer.as_ref().map_or(release, |offer| offer.release(release));
+        let hold = self.judge.hold(from, self.total, release);
         // a neighbour's bytes before it still wait for their proof
         let unproven = from == From::Peer || !self.used.is_empty();
         let hold = if self.used.is_empty() { hold } else { hold.stricter(self.writer.holds()) };

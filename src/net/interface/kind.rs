@@ -28,9 +28,33 @@ pub enum Kind {
     Other,
 }
 
+/// What the system tells of an interface's link.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Link {
+    /// Mbit/s; 0 if it does not tell.
+    pub speed: u32,
+    /// By radio.
+    pub wireless: bool,
+    /// The way to other networks leads there.
+    pub gateway: bool,
+}
+
+/// Asks sysfs and the table of routes: for a blocking thread. What cannot be read is not known.
+pub fn link(name: &str) -> Link {
+    let folder = Path::new("/sys/class/net").join(name);
+    let speed = fs::read_to_string(folder.join("speed")).ok().and_then(|text| text.trim().parse().ok());
+    // interface, destination (zero for the default route), and so on
+    let routes = fs::read_to_string("/proc/net/route").unwrap_or_default();
+    let gateway = routes.lines().any(|line| {
+        let mut fields = line.split_whitespace();
+        fields.next() == Some(name) && fields.next() == Some("00000000")
+    });
+    Link { speed: speed.unwrap_or(0), wireless: folder.join("wireless").exists(), gateway }
+}
+
 /// What is known of an interface besides its addresses.
 #[derive(Debug, Clone)]
-pub(super) struct Link {
+pub(super) struct Known {
     pub(super) index: u32,
     pub(super) name: String,
     pub(super) flags: InterfaceFlags,
@@ -58,7 +82,7 @@ const IFF_NOARP: u32 = 0x80;
 const ETHERNET: u32 = 1;
 const INFINIBAND: u32 = 32;
 
-impl Link {
+impl Known {
     pub(super) fn read(name: &str, index: u32, flags: InterfaceFlags, mac: Option<&[u8; 6]>) -> Self {
         let sysfs = Sysfs::read(&Path::new("/sys/class/net").join(name), index, mac);
         Self { index, name: name.to_owned(), flags, sysfs }

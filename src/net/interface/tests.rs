@@ -1,6 +1,6 @@
 //! Tests of `net::interface`.
 
-use super::kind::{Link, Sysfs};
+use super::kind::{Known, Sysfs};
 use super::*;
 use crate::shutdown::Shutdown;
 use proptest::prelude::*;
@@ -100,8 +100,8 @@ fn d06_the_kernels_broadcast_is_used_and_narrow_masks_have_none() {
     assert_eq!(usable(&narrow, &[]).len(), 2, "they can still multicast");
 }
 
-fn link(index: u32, name: &str, sysfs: Option<Sysfs>) -> Link {
-    Link { index, name: name.into(), flags: InterfaceFlags::UP | InterfaceFlags::BROADCAST, sysfs }
+fn link(index: u32, name: &str, sysfs: Option<Sysfs>) -> Known {
+    Known { index, name: name.into(), flags: InterfaceFlags::UP | InterfaceFlags::BROADCAST, sysfs }
 }
 
 fn sysfs(link: u32) -> Sysfs {

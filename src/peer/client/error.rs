@@ -5,7 +5,7 @@ use std::io;
 
 use http::StatusCode;
 
-use crate::http::BodyError;
+use crate::http::{BodyError, WatchError};
 use crate::tls;
 
 /// Why a neighbour gave nothing, or no more.
@@ -38,6 +38,15 @@ pub enum PullError {
     /// This node itself could not ask.
     #[error("cannot ask the neighbour: {0}")]
     Own(String),
+}
+
+impl From<WatchError> for PullError {
+    fn from(error: WatchError) -> Self {
+        match error {
+            WatchError::Stalled => Self::Timeout("more bytes"),
+            WatchError::Early | WatchError::Broken(_) => Self::Protocol(error.to_string()),
+        }
+    }
 }
 
 impl PullError {

@@ -3,7 +3,6 @@
 use http::header::{self, HeaderMap, HeaderValue};
 use http::{Method, Request, Response, StatusCode};
 
-use super::upload::Upload;
 use super::{Caller, Found, Proof, Server};
 use crate::digest::Digest;
 use crate::http::inspect::Fault;
@@ -109,7 +108,7 @@ impl Server {
         let place = if method == Method::HEAD {
             None
         } else {
-            let Ok(place) = self.0.uploads.clone().try_acquire_owned() else {
+            let Some(place) = self.0.uplink.place() else {
                 return unavailable("all places are taken");
             };
             Some(place)
@@ -129,7 +128,7 @@ impl Server {
         let length = range.end - range.start;
         let content_range = ContentRange::satisfied(&range, size);
         let body = match place {
-            Some(place) if length > 0 => boxed(Upload::new(body(range), length, self, place)),
+            Some(place) if length > 0 => boxed(self.0.uplink.send(body(range), length, place)),
             _ => empty(),
         };
         let mut response = with_type(Response::new(body), wire::BLOB_TYPE);

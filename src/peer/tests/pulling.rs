@@ -11,8 +11,8 @@ async fn a_blob_comes_whole_or_from_a_byte_on() {
     assert_eq!(pulled.size, 600_000);
     assert_eq!(pulled.body.collect().await.unwrap().to_bytes(), blob);
     assert_eq!(reader.bytes(&node, &digest, 599_999).await.unwrap(), blob[599_999..]);
-    assert_eq!(node.server.uploaded(), 600_001);
-    until(|| node.server.uploads() == 0).await;
+    assert_eq!(node.server.uplink().sent(), 600_001);
+    until(|| node.server.uplink().uploads() == 0).await;
     let grant = node.grant(&reader.identity, Thing::Blob(digest));
     let wrong_size = reader.client.pull(&node.holder, grant, &digest, Some(7), 0).await;
     assert!(matches!(wrong_size, Err(PullError::Protocol(_))));
@@ -92,13 +92,13 @@ async fn p12_a_busy_neighbour_says_so_until_a_place_is_free() {
     let node = Making { config, ..Making::holding(blob.clone()) }.start().await;
     let (reader, digest) = (Reader::new(), Digest::of(&blob));
     let first = reader.pull(&node, &digest, 0).await.unwrap();
-    assert!(node.server.is_busy() && node.server.uploads() == 1);
+    assert!(node.server.uplink().is_busy() && node.server.uplink().uploads() == 1);
     for _ in 0..9 {
         assert_eq!(reader.pull(&node, &digest, 0).await.unwrap_err(), PullError::Busy);
     }
     assert!(node.bans.list().is_empty());
     drop(first);
-    until(|| !node.server.is_busy()).await;
+    until(|| !node.server.uplink().is_busy()).await;
     assert_eq!(reader.bytes(&node, &digest, 29_999_999).await.unwrap(), blob[29_999_999..]);
 }
 
@@ -165,7 +165,7 @@ async fn a_body_that_stalls_ends_in_an_error() {
     }
     assert_eq!((seen, *end.unwrap()), (100_000, PullError::Timeout("more bytes")));
     drop(body);
-    until(|| node.server.uploads() == 0).await;
+    until(|| node.server.uplink().uploads() == 0).await;
 }
 
 #[tokio::test]

@@ -47,7 +47,7 @@ async fn ranges_are_those_of_the_rfc_and_no_answer_has_a_date() {
             assert_eq!(field("repr-digest: "), Some(Digest::of(&blob).repr_digest().as_str()));
         }
     }
-    assert_eq!(node.server.uploads(), 0);
+    assert_eq!(node.server.uplink().uploads(), 0);
 }
 
 #[tokio::test]
@@ -225,8 +225,8 @@ async fn a_reader_that_does_not_read_loses_its_place() {
     let limits = Limits { write: Duration::from_millis(100), ..Limits::default() };
     let node = Making { limits, ..Making::holding(blob.clone()) }.start().await;
     let pulled = Reader::new().pull(&node, &Digest::of(&blob), 0).await.unwrap();
-    assert_eq!(node.server.uploads(), 1);
-    until(|| node.server.uploads() == 0 && node.drain.guests() == 0).await;
+    assert_eq!(node.server.uplink().uploads(), 1);
+    until(|| node.server.uplink().uploads() == 0 && node.drain.guests() == 0).await;
     assert!(pulled.body.collect().await.is_err());
 }
 
@@ -253,7 +253,7 @@ async fn a_rate_holds_for_all_and_can_be_lifted() {
     assert_eq!(reader.bytes(&node, &digest, 0).await.unwrap(), blob);
     // the burst is 64 KiB, the other 256 KiB take half a second
     assert!(SystemClock.instant().duration_since(start) >= Duration::from_millis(450));
-    node.server.set_upload_rate(Rate(0));
+    node.server.uplink().set_rate(Rate(0));
     let start = SystemClock.instant();
     for _ in 0..20 {
         assert_eq!(reader.bytes(&node, &digest, 0).await.unwrap(), blob);

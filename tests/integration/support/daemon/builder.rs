@@ -51,6 +51,7 @@ pub struct LarderBuilder {
     name: String,
     settings: Vec<(String, toml::Value)>,
     site: Option<(String, String, u16)>,
+    mormot: Option<(String, u16)>,
     address: Option<OwnAddress>,
     fixed: Option<IpAddr>,
     wrapper: Vec<String>,
@@ -66,6 +67,7 @@ impl LarderBuilder {
             name: name.into(),
             settings: Vec::new(),
             site: None,
+            mormot: None,
             address: None,
             fixed: None,
             wrapper: Vec::new(),
@@ -79,6 +81,12 @@ impl LarderBuilder {
     /// A member of this site.
     pub fn peers(mut self, site: &Site) -> Self {
         self.site = Some((site.name.clone(), site.secret.clone(), site.port()));
+        self
+    }
+
+    /// Among mORMot peers with this secret and port; on loopback they are named, on a LAN they are found.
+    pub fn mormot(mut self, secret: &str, port: u16) -> Self {
+        self.mormot = Some((secret.into(), port));
         self
     }
 
@@ -186,6 +194,19 @@ impl LarderBuilder {
             set("peers.listen", one(larder.peer));
             let broadcast = toml::Value::Array(vec![format!("{}:{port}", self.broadcast).into()]);
             set("peers.broadcast", broadcast);
+        }
+        if let Some((secret, port)) = &self.mormot {
+            let file = larder.home().join("mormot-secret");
+            let mut options = std::fs::OpenOptions::new();
+            let mut to = options.create(true).truncate(true).write(true).mode(0o600).open(&file).unwrap();
+            writeln!(to, "{secret}").unwrap();
+            set("mormot.enabled", true.into());
+            set("mormot.secret_file", file.display().to_string().into());
+            set("mormot.port", i64::from(*port).into());
+            if larder.ip().is_loopback() {
+                set("mormot.interface", larder.ip().to_string().into());
+                set("mormot.broadcast", self.broadcast.clone().into());
+            }
         }
         if let Some(authority) = &self.authority {
             let file = larder.home().join("ca.pem");

@@ -11,14 +11,16 @@ use tokio::net::TcpStream;
 use tokio::time::Sleep;
 
 /// A TCP connection with limited patience.
-pub(super) struct Patient {
+#[derive(Debug)]
+pub struct Patient {
     stream: TcpStream,
     patience: Duration,
     timer: Option<Pin<Box<Sleep>>>,
 }
 
 impl Patient {
-    pub(super) fn new(stream: TcpStream, patience: Duration) -> Self {
+    /// Of this connection.
+    pub fn new(stream: TcpStream, patience: Duration) -> Self {
         Self { stream, patience, timer: None }
     }
 

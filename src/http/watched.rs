@@ -1,4 +1,6 @@
-//! A body that does not wait for ever, and gives its connection back when it is through.
+//! A body of known length that does not wait for ever, and says when it is through.
+//!
+//! A slow reader of ours is not mistaken for a silent source: the time counts only while somebody waits.
 
 use std::future::Future as _;
 use std::pin::Pin;
@@ -10,25 +12,37 @@ use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use tokio::time::Sleep;
 
-use super::PullError;
-use super::pool::Lease;
-
-/// What arrives from a neighbour.
-pub(super) struct Watched {
+/// What arrives.
+pub struct Watched {
     inner: Incoming,
     left: u64,
     stall: Duration,
     timer: Pin<Box<Sleep>>,
     /// Whether the timer counts: only while somebody waits for bytes.
     waiting: bool,
-    lease: Option<Lease>,
+    /// Done when it is through; dropped where it fails.
+    end: Option<Box<dyn FnOnce() + Send>>,
+}
+
+/// Why it fails.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum WatchError {
+    /// No byte for too long.
+    #[error("no byte came for too long")]
+    Stalled,
+    /// Fewer bytes than were announced.
+    #[error("it ended early")]
+    Early,
+    /// The connection or its framing.
+    #[error("{0}")]
+    Broken(String),
 }
 
 impl Watched {
-    /// A body of exactly `size` bytes.
-    pub(super) fn new(inner: Incoming, size: u64, stall: Duration, lease: Lease) -> Self {
+    /// A body of exactly `size` bytes, of which there is silence for at most `stall`.
+    pub fn new(inner: Incoming, size: u64, stall: Duration, end: impl FnOnce() + Send + 'static) -> Self {
         let timer = Box::pin(tokio::time::sleep(stall));
-        let mut body = Self { inner, left: size, stall, timer, waiting: false, lease: Some(lease) };
+        let mut body = Self { inner, left: size, stall, timer, waiting: false, end: Some(Box::new(end)) };
         if size == 0 {
             body.finish();
         }
@@ -36,14 +50,13 @@ impl Watched {
     }
 
     fn finish(&mut self) {
-        if let Some(lease) = self.lease.take() {
-            lease.give_back();
+        if let Some(end) = self.end.take() {
+            end();
         }
     }
 
-    /// The connection of a body that failed is not used again.
-    fn fail<T>(&mut self, error: PullError) -> Poll<Option<Result<T, PullError>>> {
-        self.lease = None;
+    fn fail<T>(&mut self, error: WatchError) -> Poll<Option<Result<T, WatchError>>> {
+        self.end = None;
         self.waiting = false;
         Poll::Ready(Some(Err(error)))
     }
@@ -59,12 +72,12 @@ impl Watched {
 
 impl Body for Watched {
     type Data = Bytes;
-    type Error = PullError;
+    type Error = WatchError;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, PullError>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, WatchError>>> {
         let this = &mut *self;
         match Pin::new(&mut this.inner).poll_frame(cx) {
             Poll::Ready(Some(Ok(frame))) => {
@@ -76,14 +89,14 @@ impl Body for Watched {
                 }
                 Poll::Ready(Some(Ok(frame)))
             }
-            Poll::Ready(Some(Err(error))) => this.fail(PullError::Protocol(error.to_string())),
+            Poll::Ready(Some(Err(error))) => this.fail(WatchError::Broken(error.to_string())),
             Poll::Ready(None) if this.left > 0 => {
                 this.left = 0;
-                this.fail(PullError::Protocol("it ended early".to_owned()))
+                this.fail(WatchError::Early)
             }
             Poll::Ready(None) => Poll::Ready(None),
             Poll::Pending => match this.poll_timer(cx) {
-                Poll::Ready(()) => this.fail(PullError::Timeout("more bytes")),
+                Poll::Ready(()) => this.fail(WatchError::Stalled),
                 Poll::Pending => Poll::Pending,
             },
         }
@@ -95,5 +108,11 @@ impl Body for Watched {
 
     fn size_hint(&self) -> SizeHint {
         SizeHint::with_exact(self.left)
+    }
+}
+
+impl std::fmt::Debug for Watched {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Watched").field("left", &self.left).finish_non_exhaustive()
     }
 }
