@@ -28,6 +28,7 @@ mod config;
 mod dial;
 mod error;
 mod follow;
+mod interim;
 mod pool;
 mod rate;
 mod reach;

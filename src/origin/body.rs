@@ -3,7 +3,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -101,15 +101,31 @@ impl HttpBody for Watched {
     }
 }
 
-/// A request body that counts its frames.
+/// How far a request body is on its way.
+#[derive(Debug, Default)]
+pub(super) struct Progress {
+    frames: AtomicU64,
+    /// Its sender has nothing for us at the moment: nobody is to blame for that at the other end.
+    is_waiting: AtomicBool,
+}
+
+/// A request body that says how far it is.
 pub(super) struct Counted {
     inner: Body,
-    frames: Arc<AtomicU64>,
+    progress: Arc<Progress>,
+}
+
+impl Progress {
+    /// Whether the origin was to do something since this number was last given; and the number now.
+    pub(super) fn since(&self, seen: u64) -> (bool, u64) {
+        let now = self.frames.load(Ordering::Relaxed);
+        (now == seen && !self.is_waiting.load(Ordering::Relaxed), now)
+    }
 }
 
 impl Counted {
-    pub(super) const fn new(inner: Body, frames: Arc<AtomicU64>) -> Self {
-        Self { inner, frames }
+    pub(super) const fn new(inner: Body, progress: Arc<Progress>) -> Self {
+        Self { inner, progress }
     }
 }
 
@@ -122,8 +138,9 @@ impl HttpBody for Counted {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let frame = Pin::new(&mut self.inner).poll_frame(cx);
+        self.progress.is_waiting.store(frame.is_pending(), Ordering::Relaxed);
         if frame.is_ready() {
-            self.frames.fetch_add(1, Ordering::Relaxed);
+            self.progress.frames.fetch_add(1, Ordering::Relaxed);
         }
         frame
     }

@@ -2,16 +2,19 @@
 
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use http::header::{CONNECTION, EXPECT, HOST, HeaderMap, HeaderValue, PROXY_AUTHORIZATION, UPGRADE};
+use http::header::{
+    CONNECTION, CONTENT_LENGTH, EXPECT, HOST, HeaderMap, HeaderValue, PROXY_AUTHORIZATION, TRANSFER_ENCODING,
+    UPGRADE,
+};
 use http::uri::PathAndQuery;
 use http::{Method, StatusCode, Uri, Version};
 use http_body::Body as _;
 
-use super::body::{Counted, Watched};
+use super::body::{Counted, Progress, Watched};
 use super::dial::{Form, PARENT_REFUSES};
+use super::interim::{self, Interim};
 use super::pool::{Lease, Wire};
 use super::{Inner, OriginError, Reach, Remote, Switched};
 use crate::http::{Body, Target, TargetError, boxed, empty, hop_by_hop_removed};
@@ -28,8 +31,8 @@ struct Outgoing {
     /// None where there is none to send, or where it is on its way.
     body: Option<Body>,
     had_body: bool,
-    /// Frames of the body that went out.
-    frames: Arc<AtomicU64>,
+    /// How far the body is.
+    progress: Arc<Progress>,
 }
 
 pub(super) async fn send(
@@ -42,8 +45,14 @@ pub(super) async fn send(
     let mut repeats = 0;
     loop {
         let mut lease = inner.pool.lease(&inner.dialer, &outgoing.target, reach, repeats > 0).await?;
-        let request = outgoing.write(lease.connection.wire())?;
-        let answer = heard(inner.stall, &outgoing.frames, lease.connection.send(request)).await;
+        let mut request = outgoing.write(lease.connection.wire())?;
+        let interim = interim::count(&mut request);
+        let answer = heard(inner.stall, &outgoing.progress, lease.connection.send(request));
+        let answer = tokio::select! {
+            biased;
+            answer = answer => answer,
+            () = interim.too_many() => return Err(OriginError::protocol(&host, Interim::FLOOD)),
+        };
         let mut failure = match answer {
             None => return Err(OriginError::stalled(&host)),
             Some(Ok(response)) => return answered(response, lease, host, inner.stall),
@@ -70,7 +79,7 @@ pub(super) async fn switch(
     let mut request = outgoing.write(lease.connection.wire())?;
     request.headers_mut().insert(CONNECTION, HeaderValue::from_static("upgrade"));
     request.headers_mut().insert(UPGRADE, protocol.clone());
-    let answer = heard(inner.stall, &outgoing.frames, lease.connection.send(request)).await;
+    let answer = heard(inner.stall, &outgoing.progress, lease.connection.send(request)).await;
     let answer = answer.ok_or_else(|| OriginError::stalled(&host))?;
     let mut response = answer.map_err(|failure| OriginError::of_hyper(&host, failure.error()))?;
     if response.status() != StatusCode::SWITCHING_PROTOCOLS {
@@ -82,20 +91,29 @@ pub(super) async fn switch(
     Ok(Switched::To(response.map(drop), stream))
 }
 
-/// Waits for the head of an answer, at most `stall` since the last sign that the body was still taken.
-async fn heard<T>(stall: Duration, frames: &AtomicU64, answer: impl Future<Output = T>) -> Option<T> {
+/// Waits for the head of an answer, at most `stall` since the last sign that the body was still taken. While it
+/// is the body's sender who pauses, the origin is not silent: it has nothing to answer yet.
+async fn heard<T>(stall: Duration, progress: &Progress, answer: impl Future<Output = T>) -> Option<T> {
     let mut answer = pin!(answer);
-    let mut seen = frames.load(Ordering::Relaxed);
+    let (_, mut seen) = progress.since(0);
     loop {
         if let Ok(answer) = tokio::time::timeout(stall, answer.as_mut()).await {
             return Some(answer);
         }
-        let now = frames.load(Ordering::Relaxed);
-        if now == seen {
+        let (is_silent, now) = progress.since(seen);
+        if is_silent {
             return None;
         }
         seen = now;
     }
+}
+
+/// Whether an answer's framing is one that everybody reads alike. hyper undoes `chunked` wherever it stands last
+/// and knows no other coding; what is left of one would be taken for the thing itself (RFC 9112 section 6.1).
+fn is_framed_beyond_doubt(response: &http::Response<hyper::body::Incoming>) -> bool {
+    let mut codings = response.headers().get_all(TRANSFER_ENCODING).iter();
+    let Some(coding) = codings.next() else { return true };
+    coding.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked") && codings.next().is_none()
 }
 
 fn answered(
@@ -104,6 +122,12 @@ fn answered(
     host: String,
     stall: Duration,
 ) -> Result<http::Response<Body>, OriginError> {
+    if !is_framed_beyond_doubt(&response) {
+        return Err(OriginError::protocol(
+            &host,
+            "its answer has a Transfer-Encoding other than one `chunked`",
+        ));
+    }
     let wire = lease.connection.wire();
     let remote = Remote(wire.remote);
     if response.status() == StatusCode::PROXY_AUTHENTICATION_REQUIRED && matches!(wire.form, Form::Whole(_)) {
@@ -111,6 +135,10 @@ fn answered(
         return Err(OriginError::connect(&host, PARENT_REFUSES));
     }
     let (mut parts, body) = response.into_parts();
+    if parts.headers.contains_key(TRANSFER_ENCODING) {
+        // the chunks tell the length, whatever else was written (RFC 9112 section 6.3)
+        parts.headers.remove(CONTENT_LENGTH);
+    }
     parts.headers = hop_by_hop_removed(&parts.headers);
     parts.extensions.insert(remote);
     Ok(http::Response::from_parts(parts, boxed(Watched::new(body, host, stall, lease))))
@@ -123,10 +151,10 @@ impl Outgoing {
         let mut headers = hop_by_hop_removed(&parts.headers);
         headers.remove(HOST);
         headers.remove(EXPECT);
-        let frames = Arc::<AtomicU64>::default();
+        let progress = Arc::<Progress>::default();
         let had_body = !body.is_end_stream();
-        let body = had_body.then(|| boxed(Counted::new(body, Arc::clone(&frames))));
-        Ok(Self { method: parts.method, target, headers, body, had_body, frames })
+        let body = had_body.then(|| boxed(Counted::new(body, Arc::clone(&progress))));
+        Ok(Self { method: parts.method, target, headers, body, had_body, progress })
     }
 
     /// Whether the request can be written again, now that its connection failed.

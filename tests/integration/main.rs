@@ -27,6 +27,7 @@ mod connect;
 mod digests;
 mod discovery;
 mod guarded;
+mod hostile;
 mod intercept;
 mod lan;
 mod liars;

@@ -12,6 +12,7 @@ pub mod fake_peer;
 pub mod lan;
 pub mod mormot;
 pub mod origin;
+pub mod raw_origin;
 pub mod script;
 pub mod stunnel;
 pub mod tools;
@@ -22,6 +23,7 @@ pub use body::{MIB, Rng, sha256};
 pub use client::{Answer, Ask, Connection, Ending};
 pub use daemon::{Larder, Site};
 pub use origin::Origin;
+pub use raw_origin::{RawOrigin, Reply};
 pub use script::{Framing, Ranges, Script};
 pub use stunnel::Stunnel;
 

@@ -164,7 +164,8 @@ impl Connection {
         Self::from(address, None)
     }
 
-    fn from(address: SocketAddr, from: Option<IpAddr>) -> io::Result<Self> {
+    /// Connects from this address of our own, if one is named.
+    pub fn from(address: SocketAddr, from: Option<IpAddr>) -> io::Result<Self> {
         let socket =
             socket2::Socket::new(socket2::Domain::for_address(address), socket2::Type::STREAM, None)?;
         if let Some(own) = from {
