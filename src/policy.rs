@@ -6,10 +6,11 @@
 //! output, no clock, no state; the same question has the same answer. Nothing fails: a malformed field is
 //! read the way that leads to more asking of the origin, never to less.
 //!
-//! Refused on purpose, though a cache might: answers that set a cookie; redirects other than 301 and 308,
-//! because their targets expire before they do; errors other than 404 and 410, because one client's broken
-//! request would then be everybody's answer; and 404 without a stated lifetime, because what is missing now
-//! may be published the next second.
+//! Refused on purpose, though a cache might: answers that set a cookie, for a cookie is one client's; errors
+//! about one client's credentials, connection or request; temporary redirects and errors for which the origin
+//! itself states no lifetime, because the target of the one expires before long and the other may be over the
+//! next second (404 above all: what is missing now may be published then); answers to POST; and choosing or
+//! reordering languages in place of the origin.
 
 mod control;
 mod date;
@@ -31,6 +32,6 @@ pub use invalidate::invalidated;
 pub use key::{ResourceKey, UrlKey};
 pub use plan::{PassReason, Plan, insists, joins, plan};
 pub use rule::{Caching, Pattern, PatternError, Rule, Rules};
-pub use storable::{NoStore, Storable, shared_fields, storable};
+pub use storable::{NoStore, Storable, shared_fields, storable, storable_part};
 pub use validate::{Condition, evaluate, freshen, if_range_holds, validators};
 pub use vary::Variance;

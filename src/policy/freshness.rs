@@ -12,7 +12,7 @@ use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use serde::{Deserialize, Serialize};
 
 use super::control::ResponseControl;
-use super::{Rule, date, list};
+use super::{Caching, Rule, date, list};
 use crate::clock::Timestamp;
 use crate::http::{StoredHead, Target, hop_by_hop_removed};
 
@@ -106,6 +106,10 @@ pub fn freshness_lifetime(answer: &Answer, rule: &Rule) -> Duration {
 /// window the origin states, else inside `stale_if_error`, and never where the origin forbids it.
 pub fn stale_allowed(answer: &Answer, rule: &Rule, now: Timestamp, stale_if_error: Duration) -> bool {
     let said = ResponseControl::kept(&answer.head);
+    // an old error is no better than the new one
+    if answer.head.status >= 400 {
+        return false;
+    }
     let window = said.stale_if_error.map_or(stale_if_error, Duration::from_secs);
     if rule.forced_ttl().is_none() && said.forbids_stale(said.stale_if_error) {
         return false;
@@ -114,18 +118,26 @@ pub fn stale_allowed(answer: &Answer, rule: &Rule, now: Timestamp, stale_if_erro
     age(answer, now).saturating_sub(fresh) <= window
 }
 
-/// The lifetime; none where neither origin nor rule says anything it could be made of.
+/// The lifetime; none where neither origin nor rule says anything it could be made of. A rule speaks for things
+/// and for permanent redirects; of a temporary redirect or an error only the origin says how long it is good.
 pub(super) fn lifetime(answer: &Answer, said: &ResponseControl, rule: &Rule) -> Option<Duration> {
     let negative = matches!(answer.head.status, 404 | 410);
-    if let Some(ttl) = rule.forced_ttl() {
-        return if negative { negative_ttl(rule).or_else(|| stated(answer, said)) } else { Some(ttl) };
+    let ruled = matches!(answer.head.status, 200..=299 | 301 | 308);
+    if let Some(ttl) = rule.forced_ttl().filter(|_| ruled) {
+        return Some(ttl);
     }
     if said.no_cache {
         return Some(Duration::ZERO);
     }
-    stated(answer, said).or_else(|| {
-        if negative { negative_ttl(rule) } else { rule.ttl.map(Duration::from).or_else(|| guessed(answer)) }
-    })
+    let by_rule = match () {
+        () if negative => negative_ttl(rule),
+        () if ruled => rule.ttl.map(Duration::from),
+        () => None,
+    };
+    if negative && rule.cache == Caching::Force {
+        return by_rule.or_else(|| stated(answer, said));
+    }
+    stated(answer, said).or(by_rule).or_else(|| guessed(answer, said))
 }
 
 fn negative_ttl(rule: &Rule) -> Option<Duration> {
@@ -147,9 +159,15 @@ fn stated(answer: &Answer, said: &ResponseControl) -> Option<Duration> {
     Some(expires.map_or(Duration::ZERO, |expires| expires.since(sent).min(most)))
 }
 
-/// A tenth of the time since the last change (section 4.2.2), where an answer may be guessed at all.
-fn guessed(answer: &Answer) -> Option<Duration> {
-    let guessable = matches!(answer.head.status, 200 | 203 | 204) && !answer.queried;
+/// A tenth of the time since the last change (section 4.2.2), where an answer may be guessed at all: by its
+/// status, or because it says `public`. Never what is missing or has moved for a while: that may be over the
+/// next second.
+fn guessed(answer: &Answer, said: &ResponseControl) -> Option<Duration> {
+    let guessable = match answer.head.status {
+        200 | 203 | 204 | 206 | 405 | 410 | 414 | 501 => true,
+        302 | 303 | 307 | 404 => false,
+        _ => said.public,
+    } && !answer.queried;
     // an origin of HTTP/1.0 means this as `no-cache`, and says nothing that overrides it
     let pragma = answer.head.get("pragma").is_some_and(|value| value.eq_ignore_ascii_case("no-cache"));
     if !guessable || pragma {

@@ -49,6 +49,9 @@ pub enum NoStore {
     /// The response sets a cookie.
     #[error("the response sets a cookie")]
     SetCookie,
+    /// A part of a thing in answer to one client's credentials or cookie.
+    #[error("a part for one client alone")]
+    Personal,
     /// `Vary` holds `*`, or something that is no field name: no request can select it again.
     #[error("the response varies on everything")]
     VaryStar,
@@ -72,7 +75,52 @@ pub fn storable(
     response: &HeaderMap,
     rule: &Rule,
 ) -> Result<Storable, NoStore> {
-    let (asked, said) = (RequestControl::of(request), ResponseControl::of(response));
+    let said = ResponseControl::of(response);
+    refusal(method, request, response, &said, rule)?;
+    Variance::of(response, request)?;
+    if said.must_understand && !is_understood(status) {
+        return Err(NoStore::Status);
+    }
+    match Kept::of(status) {
+        Kept::Never => return Err(NoStore::Status),
+        Kept::WithLifetime if !lives(status, response, &said, rule) => return Err(NoStore::NoLifetime),
+        Kept::Plainly | Kept::WithLifetime => {}
+    }
+    let content = matches!(status, StatusCode::OK | StatusCode::NON_AUTHORITATIVE_INFORMATION);
+    Ok(Storable { shareable: rule.share && content && !is_personal(request) })
+}
+
+/// Whether a 206 may be kept as the part it is (section 3.3): by the rules of the whole, for a request that is
+/// not personal. Parts are never shared with neighbours; a whole made of them is what `shareable` says.
+pub fn storable_part(
+    method: &Method,
+    request: &HeaderMap,
+    response: &HeaderMap,
+    rule: &Rule,
+) -> Result<Storable, NoStore> {
+    let said = ResponseControl::of(response);
+    refusal(method, request, response, &said, rule)?;
+    Variance::of(response, request)?;
+    if is_personal(request) {
+        return Err(NoStore::Personal);
+    }
+    Ok(Storable { shareable: rule.share })
+}
+
+/// Whether a request shows whose it is.
+fn is_personal(request: &HeaderMap) -> bool {
+    request.contains_key(header::AUTHORIZATION) || request.contains_key(header::COOKIE)
+}
+
+/// Why an answer is not kept whatever its status.
+fn refusal(
+    method: &Method,
+    request: &HeaderMap,
+    response: &HeaderMap,
+    said: &ResponseControl,
+    rule: &Rule,
+) -> Result<(), NoStore> {
+    let asked = RequestControl::of(request);
     let (authorized, with_cookie) =
         (request.contains_key(header::AUTHORIZATION), request.contains_key(header::COOKIE));
     let silenced = said.no_store && !said.must_understand && rule.cache != Caching::Force;
@@ -88,17 +136,7 @@ pub fn storable(
         (with_cookie && !said.public, NoStore::Cookie),
         (silenced, NoStore::NoStore),
     ];
-    if let Some((_, why)) = refusals.into_iter().find(|(refused, _)| *refused) {
-        return Err(why);
-    }
-    Variance::of(response, request)?;
-    match Kept::of(status) {
-        Kept::Never => return Err(NoStore::Status),
-        Kept::WithLifetime if !lives(status, response, &said, rule) => return Err(NoStore::NoLifetime),
-        Kept::Plainly | Kept::WithLifetime => {}
-    }
-    let content = matches!(status, StatusCode::OK | StatusCode::NON_AUTHORITATIVE_INFORMATION);
-    Ok(Storable { shareable: rule.share && content && !authorized && !with_cookie })
+    refusals.into_iter().find(|(refused, _)| *refused).map_or(Ok(()), |(_, why)| Err(why))
 }
 
 /// Whether a request has a body (RFC 9112 section 6.3).
@@ -119,12 +157,20 @@ impl Kept {
     const fn of(status: StatusCode) -> Self {
         match status.as_u16() {
             200 | 203 | 204 => Self::Plainly,
-            206 | 226 => Self::Never,
+            // parts are asked for by `storable_part`; a delta and a 304 are no answers by themselves
+            206 | 226 | 304 => Self::Never,
+            // about one client's credentials, connection or request, not about the thing
+            401 | 407 | 408 | 411..=413 | 415..=417 | 421..=431 | 511 => Self::Never,
             // an unknown status counts as the first of its class (RFC 9110 section 15)
-            201..=299 | 301 | 308 | 404 | 410 => Self::WithLifetime,
+            201..=599 => Self::WithLifetime,
             _ => Self::Never,
         }
     }
+}
+
+/// Whether what a status asks of caches is known and done here (RFC 9111 section 5.2.2.3): those of RFC 9110.
+const fn is_understood(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 200..=206 | 300..=305 | 307 | 308 | 400..=417 | 421 | 422 | 426 | 500..=505)
 }
 
 /// Whether an answer has a lifetime that origin or rule state.
@@ -138,7 +184,7 @@ fn lives(status: StatusCode, response: &HeaderMap, said: &ResponseControl, rule:
         head: StoredHead::keep(status, response),
         request_time: time,
         response_time: time,
-        queried: true,
+        queried: false,
     };
     freshness::lifetime(&answer, said, rule).is_some_and(|lifetime| !lifetime.is_zero())
 }

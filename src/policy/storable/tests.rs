@@ -46,7 +46,7 @@ fn k14_k24_which_statuses_are_kept() {
     let fresh = "cache-control: max-age=5";
     for (status, response, want) in [
         (201, "", Err(NoStore::NoLifetime)),
-        (202, "last-modified: @-1000", Err(NoStore::NoLifetime)),
+        (202, "last-modified: @-1000 | date: @0", Err(NoStore::NoLifetime)),
         (299, fresh, MINE),
         (206, fresh, Err(NoStore::Status)),
         (226, fresh, Err(NoStore::Status)),
@@ -58,31 +58,73 @@ fn k14_k24_which_statuses_are_kept() {
         (301, "expires: @0 | date: @10", Err(NoStore::NoLifetime)),
         (301, "expires: 0", Err(NoStore::NoLifetime)),
         (308, "cache-control: s-maxage=5", MINE),
-        (308, "last-modified: @-1000", Err(NoStore::NoLifetime)),
+        (308, "last-modified: @-1000 | date: @0", Err(NoStore::NoLifetime)),
         (404, "", Err(NoStore::NoLifetime)),
-        (404, "last-modified: @-1000", Err(NoStore::NoLifetime)),
+        (404, "last-modified: @-1000 | date: @0", Err(NoStore::NoLifetime)),
         (404, "etag: \"a\"", Err(NoStore::NoLifetime)),
         (404, "cache-control: no-cache, max-age=5", Err(NoStore::NoLifetime)),
         (404, fresh, MINE),
         (410, fresh, MINE),
-        (302, fresh, Err(NoStore::Status)),
-        (303, fresh, Err(NoStore::Status)),
+        (302, fresh, MINE),
+        (302, "", Err(NoStore::NoLifetime)),
+        (302, "last-modified: @-1000 | date: @0", Err(NoStore::NoLifetime)),
+        (302, "cache-control: public | last-modified: @-1000 | date: @0", Err(NoStore::NoLifetime)),
+        (303, fresh, MINE),
         (304, fresh, Err(NoStore::Status)),
-        (307, fresh, Err(NoStore::Status)),
-        (400, fresh, Err(NoStore::Status)),
+        (307, fresh, MINE),
+        (307, "", Err(NoStore::NoLifetime)),
+        (400, fresh, MINE),
+        (400, "", Err(NoStore::NoLifetime)),
         (401, fresh, Err(NoStore::Status)),
-        (403, fresh, Err(NoStore::Status)),
-        (405, fresh, Err(NoStore::Status)),
+        (403, fresh, MINE),
+        (403, "last-modified: @-1000 | date: @0", Err(NoStore::NoLifetime)),
+        (405, "last-modified: @-1000 | date: @0", MINE),
+        (410, "last-modified: @-1000 | date: @0", MINE),
+        (414, "last-modified: @-1000 | date: @0", MINE),
+        (501, "last-modified: @-1000 | date: @0", MINE),
         (407, fresh, Err(NoStore::Status)),
+        (408, fresh, Err(NoStore::Status)),
         (416, fresh, Err(NoStore::Status)),
         (429, fresh, Err(NoStore::Status)),
-        (500, fresh, Err(NoStore::Status)),
-        (503, fresh, Err(NoStore::Status)),
+        (431, fresh, Err(NoStore::Status)),
+        (500, fresh, MINE),
+        (503, fresh, MINE),
+        (503, "", Err(NoStore::NoLifetime)),
+        (503, "last-modified: @-1000 | date: @0", Err(NoStore::NoLifetime)),
+        (511, fresh, Err(NoStore::Status)),
+        (599, fresh, MINE),
+        (599, "last-modified: @-1000 | date: @0", Err(NoStore::NoLifetime)),
+        (599, "cache-control: public | last-modified: @-1000 | date: @0", MINE),
+        (599, "cache-control: max-age=5, must-understand", Err(NoStore::Status)),
         (599, "cache-control: max-age=5, no-store, must-understand", Err(NoStore::Status)),
+        (600, fresh, Err(NoStore::Status)),
+        (999, fresh, Err(NoStore::Status)),
         (101, fresh, Err(NoStore::Status)),
     ] {
         assert_eq!(ask("GET", "", status, response, &Rule::default()), want, "{status} {response}");
     }
+}
+
+#[test]
+fn section_3_3_which_parts_are_kept() {
+    let part = |request: &str, response: &str, rule: &Rule| {
+        storable_part(&Method::GET, &fields(request), &fields(response), rule).map(|part| part.shareable)
+    };
+    for (request, response, want) in [
+        ("range: bytes=0-1", "", YES),
+        ("range: bytes=0-1", "cache-control: max-age=5", YES),
+        ("range: bytes=0-1", "cache-control: no-store", Err(NoStore::NoStore)),
+        ("range: bytes=0-1", "cache-control: private", Err(NoStore::Private)),
+        ("range: bytes=0-1", "set-cookie: a=1", Err(NoStore::SetCookie)),
+        ("range: bytes=0-1", "vary: *", Err(NoStore::VaryStar)),
+        ("range: bytes=0-1 | cookie: a", "cache-control: public", Err(NoStore::Personal)),
+        ("range: bytes=0-1 | authorization: a", "cache-control: public", Err(NoStore::Personal)),
+        ("range: bytes=0-1 | cache-control: no-store", "", Err(NoStore::RequestNoStore)),
+    ] {
+        assert_eq!(part(request, response, &Rule::default()), want, "{request} {response}");
+    }
+    let alone = Rule { share: false, ..Rule::default() };
+    assert_eq!(part("range: bytes=0-1", "", &alone), MINE);
 }
 
 #[test]
@@ -140,18 +182,21 @@ fn rules_decide_within_their_bounds() {
         (&force, "cookie: x", 200, "", Err(NoStore::Cookie)),
         (&force, "cache-control: no-store", 200, "", Err(NoStore::RequestNoStore)),
         (&force, "", 200, "vary: *", Err(NoStore::VaryStar)),
-        (&force, "", 302, "", Err(NoStore::Status)),
-        (&force, "", 500, "", Err(NoStore::Status)),
+        (&force, "", 302, "", Err(NoStore::NoLifetime)),
+        (&force, "", 500, "", Err(NoStore::NoLifetime)),
         (&force, "", 301, "", MINE),
         (&force, "", 404, "", Err(NoStore::NoLifetime)),
         (&negative, "", 404, "", MINE),
         (&negative, "", 410, "", MINE),
         (&negative, "", 404, "cache-control: max-age=0", Err(NoStore::NoLifetime)),
         (&negative, "", 404, "cache-control: no-store", Err(NoStore::NoStore)),
-        (&negative, "", 403, "", Err(NoStore::Status)),
+        (&negative, "", 403, "", Err(NoStore::NoLifetime)),
         (&negative, "", 301, "", Err(NoStore::NoLifetime)),
         (&lasting, "", 301, "", MINE),
         (&lasting, "", 404, "", Err(NoStore::NoLifetime)),
+        (&lasting, "", 302, "", Err(NoStore::NoLifetime)),
+        (&lasting, "", 503, "", Err(NoStore::NoLifetime)),
+        (&lasting, "", 503, "cache-control: max-age=5", MINE),
     ] {
         assert_eq!(
             ask("GET", request, status, response, rule),
