@@ -15,6 +15,7 @@ mod evict;
 mod limits;
 mod open;
 mod partials;
+mod parts;
 mod prove;
 mod reckon;
 mod reconcile;
@@ -36,11 +37,13 @@ use crate::telemetry::Health;
 
 pub use limits::{Config, MinFree};
 pub use open::Opened;
+pub use parts::Part;
 pub use prove::Verdict;
 pub use room::{NoRoom, Reservation};
 
 use open::Handles;
 use partials::Partials;
+use parts::Parts;
 use prove::Proving;
 use room::Space;
 
@@ -61,6 +64,7 @@ struct Inner {
     reckoning: tokio::sync::Mutex<()>,
     space: Space,
     partials: Partials,
+    parts: Parts,
     /// Blobs about to be committed, and whether they are guarded.
     arrived: RwLock<HashMap<Digest, (Blob, bool)>>,
 }
@@ -118,6 +122,7 @@ impl Cache {
             reckoning: tokio::sync::Mutex::default(),
             space: Space::default(),
             partials,
+            parts: Parts::default(),
             arrived: RwLock::default(),
         })))
     }
@@ -154,14 +159,16 @@ impl Cache {
         self.0.index.variants(url)
     }
 
-    /// Keeps an answer; it replaces the one of the same URL and variant.
+    /// Keeps an answer; it replaces the one of the same URL and variant, and a whole replaces parts.
     pub fn put_resource(&self, record: ResourceRecord) {
+        self.forget_parts(&record.url_key);
         self.0.index.put_resource(record);
     }
 
     /// Forgets the answers of a URL; blobs stay, they are addressed by digest.
     pub fn forget_url(&self, url: &UrlKey) {
         self.0.index.remove_url(url);
+        self.forget_parts(url);
     }
 
     /// A thing is whole and right and about to be committed: it can be read and shared from now on, while the

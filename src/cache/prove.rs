@@ -46,7 +46,9 @@ impl Cache {
     /// Hashes a blob on a blocking thread; one run for everybody who asks meanwhile.
     pub(super) fn prove(&self, blob: &Blob) -> Growing {
         let mut running = self.proving();
-        if let Some(growing) = running.get(&blob.digest()) {
+        // one that has ended speaks for the moment it ended
+        let still = running.get(&blob.digest()).filter(|growing| growing.progress().end.is_none());
+        if let Some(growing) = still {
             return growing.clone();
         }
         let hold = if blob.size() <= WHOLE { Hold::Everything } else { Hold::Tail(TAIL) };
@@ -81,7 +83,7 @@ impl Cache {
                 writer.reject();
             }
         }
-        self.proving().remove(&digest);
+        self.proving().retain(|proved, growing| *proved != digest || growing.progress().end.is_none());
     }
 
     fn renew(&self, digest: &Digest, stamp: Stamp) {

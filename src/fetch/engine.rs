@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use http::{HeaderValue, Method, Request, Response};
+use tokio::sync::Semaphore;
 
 use super::delivery::{self, Cuts};
 use super::error::FetchError;
@@ -15,6 +16,7 @@ use super::ledger::{From, Ledger};
 use super::neighbours::Neighbours;
 use super::origin_side::Upstream;
 use super::outcome::{CacheStatus, Given, Reply, Switched};
+use super::parts::AT_ONCE;
 use super::settings::Config;
 use super::view::TransferView;
 use super::want::Want;
@@ -69,6 +71,7 @@ pub(super) struct Inner {
     pub(super) stop: Shutdown,
     pub(super) storing: Drain,
     pub(super) flights: Flights,
+    pub(super) parts_at_once: Arc<Semaphore>,
     pub(super) neighbours: ArcSwapOption<Neighbours>,
     pub(super) mormot: ArcSwapOption<Mormot>,
 }
@@ -93,6 +96,7 @@ impl Engine {
     pub fn new(parts: Parts) -> Self {
         Self(Arc::new(Inner {
             flights: Flights::new(Arc::clone(&parts.clock)),
+            parts_at_once: Arc::new(Semaphore::new(AT_ONCE)),
             cache: parts.cache,
             origin: parts.origin,
             config: ArcSwap::from_pointee(parts.config),
@@ -235,17 +239,12 @@ impl Engine {
         if stored.is_none() && !variants.is_empty() {
             case.why = "vary-miss";
         }
-        let (now, config) = (self.0.clock.now(), self.0.config.load());
-        let answer = stored.as_ref().map(|stored| &stored.answer);
-        let plan = policy::plan(
-            &case.want.method,
-            &case.want.headers,
-            answer,
-            &case.rule,
-            now,
-            config.stale_if_error.into(),
-        );
-        match plan {
+        if stored.is_none()
+            && let Some(part) = self.held_part(&case).await
+        {
+            return Ok(part);
+        }
+        match self.plan(&case, stored.as_ref().map(|stored| &stored.answer)) {
             Plan::Serve { .. } => {
                 if let Some(stored) = &stored
                     && let Some(held) = self.open(stored, &case).await
@@ -275,6 +274,12 @@ impl Engine {
                 self.pass(&case).await
             }
         }
+    }
+
+    /// What the rules say of a want, given what is kept for it.
+    pub(super) fn plan(&self, case: &Case, stored: Option<&policy::Answer>) -> Plan {
+        let (want, now, config) = (&case.want, self.0.clock.now(), self.0.config.load());
+        policy::plan(&want.method, &want.headers, stored, &case.rule, now, config.stale_if_error.into())
     }
 
     /// The client has its answer; the next one shall have a fresh one.
@@ -311,13 +316,13 @@ impl Engine {
             // others would be judged by what only this client stated
             || (case.judge.binding && case.judge.named().is_none());
         if alone && case.want.range().is_some() && stored.is_none() {
-            return self.pass(&Case { why: "partial", ..case }).await;
+            return self.part(case).await;
         }
         if alone {
             return self.lead_alone(case, stored.map(|stored| (stored, stale_allowed))).await;
         }
         if stored.is_none() && !self.worth_the_whole(&case, key).await {
-            return self.pass(&Case { why: "partial", ..case }).await;
+            return self.part(case).await;
         }
         match self.0.flights.enter(key) {
             Part::Lead(permit) => self.lead(case, stored.map(|s| (s, stale_allowed)), Some(permit)).await,
@@ -337,12 +342,12 @@ impl Engine {
         }
     }
 
-    /// Whether a range is better met by fetching the whole thing: where it begins at the start and has no end,
-    /// where a running transfer has it or soon will, or where a neighbour holds the thing. Any other range of
+    /// Whether a range is better met by fetching the whole thing: where it begins at the start, or in what is left
+    /// of an earlier download, and has no end, where a running transfer has it or soon will, or where a neighbour holds the thing. Any other range of
     /// something not held goes to the origin as it is, so that nobody waits for bytes nobody asked for.
     async fn worth_the_whole(&self, case: &Case, key: FlightKey) -> bool {
         let Some(range) = case.want.range() else { return true };
-        if range == (RangeRequest::From { first: 0, last: None }) {
+        if range == (RangeRequest::From { first: 0, last: None }) || self.begins_in_beginning(case, range) {
             return true;
         }
         if let Some(running) = self.0.flights.running(key) {

@@ -44,6 +44,7 @@ impl Engine {
             size: running.growing().progress().total,
             digest: running.expected(),
             bytes: Bytes::Growing(running, self.cuts(case), interest),
+            slice: None,
         };
         Ok(Reply { given: Given::Held(Box::new(held)), status })
     }
@@ -53,10 +54,10 @@ impl Engine {
         let age = Some(policy::age(&record.answer, self.0.clock.now()));
         let head = record.answer.head.clone();
         let Some(digest) = record.digest else {
-            return Some(Held { head, age, size: Some(0), digest: None, bytes: Bytes::None });
+            return Some(Held { head, age, size: Some(0), digest: None, bytes: Bytes::None, slice: None });
         };
         let (size, bytes) = self.open_digest(digest, case).await?;
-        Some(Held { head, age, size: Some(size), digest: Some(digest), bytes })
+        Some(Held { head, age, size: Some(size), digest: Some(digest), bytes, slice: None })
     }
 
     pub(super) async fn open_digest(&self, digest: Digest, case: &Case) -> Option<(u64, Bytes)> {
@@ -92,7 +93,7 @@ impl Engine {
         let other = || records.iter().find(good).map_or_else(plain_head, |r| kind_of_bytes(&r.answer.head));
         let head = own.map_or_else(other, |record| record.answer.head.clone());
         let age = own.map(|record| policy::age(&record.answer, self.0.clock.now()));
-        let held = Held { head, age, size: Some(size), digest: Some(digest), bytes };
+        let held = Held { head, age, size: Some(size), digest: Some(digest), bytes, slice: None };
         Ok(Some(Reply { given: Given::Held(Box::new(held)), status: CacheStatus::hit() }))
     }
 }

@@ -227,7 +227,7 @@ impl Lead {
         if let Some((stored, _)) = &self.stored {
             policy::validators(&stored.answer.head, &mut headers);
         } else if !self.case.want.is_private() && !self.case.want.is_conditional() {
-            partial = self.partial();
+            partial = self.engine.beginning(&self.case);
         }
         let (upstream, origin) = (self.case.upstream(headers), self.engine.0.origin.clone());
         let finding = self.ask_by_url();
@@ -239,9 +239,10 @@ impl Lead {
             Err(error) => return self.origin_failed(error).await,
         };
         if let Some((note, offset)) = partial {
+            let joins = tag.is_some() || self.case.judge.named().is_some();
             match origin_side::sort(response, offset, tag.as_deref()) {
-                Rest::From(response, size) if note.total.is_none_or(|total| total == size) => {
-                    return self.go_on(Note { total: Some(size), ..note }, response).await;
+                Rest::From(response, size) if joins && note.total.is_none_or(|total| total == size) => {
+                    return self.go_on(Note { total: Some(size), ..note }, response, asked).await;
                 }
                 Rest::Whole(response) => {
                     self.forget_partial().await;

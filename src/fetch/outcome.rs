@@ -52,6 +52,17 @@ pub struct Held {
     pub digest: Option<Digest>,
     /// Its bytes.
     pub bytes: Bytes,
+    /// Only these of its bytes are here, and they are the answer to the range that was asked for.
+    pub slice: Option<Slice>,
+}
+
+/// Which bytes of a thing answer a range, where not all of the thing is here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Slice {
+    /// The answer.
+    pub range: Range<u64>,
+    /// The first byte that is here.
+    pub first: u64,
 }
 
 /// Where the bytes of a held thing are.
@@ -70,6 +81,8 @@ pub enum Bytes {
 impl Held {
     /// A slice of it as a body, counted in the ledger as it goes out.
     pub fn body(&self, range: Range<u64>) -> Body {
+        let first = self.slice.as_ref().map_or(0, |slice| slice.first);
+        let range = range.start.saturating_sub(first)..range.end.saturating_sub(first);
         match &self.bytes {
             Bytes::None => crate::http::empty(),
             Bytes::Blob(blob, ledger) => delivery::of_blob(blob, range, ledger.clone()),

@@ -109,6 +109,9 @@ fn from_held(held: &Held, method: &Method, request: &HeaderMap) -> Response<Body
         }
         Condition::Proceed => {}
     }
+    if let (Some(size), Some(slice)) = (held.size, &held.slice) {
+        return partial(held, slice.range.clone(), size);
+    }
     if let (Some(size), Some(range)) = (held.size, applicable_range(held, method, request)) {
         return match range.resolve(size) {
             Ok(bytes) => partial(held, bytes, size),

@@ -4,23 +4,15 @@ use http::header::HeaderMap;
 use http::{Method, Response};
 
 use super::{Arriving, Lead, Outcome};
+use crate::clock::Timestamp;
 use crate::fetch::error::FetchError;
 use crate::fetch::ledger::From;
 use crate::fetch::resume::{Note, partial_key};
 use crate::fetch::transfer::{Source, Transfer};
 use crate::http::Body;
+use crate::policy;
 
 impl Lead {
-    /// What an earlier transfer of this thing left, if it belongs to an answer this request would get.
-    pub(super) fn partial(&self) -> Option<(Note, u64)> {
-        let record = self.engine.0.cache.partial(&partial_key(self.case.flight_key()))?;
-        let note = Note::from_text(&record.note)?;
-        let is_judged = self.case.judge.named().is_some();
-        let usable = note.variance.matches(&self.case.want.headers)
-            && (is_judged || note.answer.head.strong_etag().is_some());
-        usable.then_some((note, record.offset))
-    }
-
     pub(super) async fn forget_partial(&self) {
         let (cache, key) = (self.engine.0.cache.clone(), partial_key(self.case.flight_key()));
         if tokio::task::spawn_blocking(move || cache.drop_partial(&key)).await.is_err() {
@@ -28,8 +20,19 @@ impl Lead {
         }
     }
 
-    /// The origin sends the rest of what a partial holds.
-    pub(super) async fn go_on(&self, note: Note, response: Response<Body>) -> Result<Outcome, FetchError> {
+    /// The origin sends the rest of what a partial holds; the newer head counts (RFC 9111 section 3.4).
+    pub(super) async fn go_on(
+        &self,
+        mut note: Note,
+        response: Response<Body>,
+        asked: Timestamp,
+    ) -> Result<Outcome, FetchError> {
+        let now = self.engine.0.clock.now();
+        let mut newer = response.headers().clone();
+        for of_the_part in ["content-md5", "digest"] {
+            newer.remove(of_the_part);
+        }
+        policy::freshen(&mut note.answer, &newer, asked, now);
         let (cache, key, total) =
             (self.engine.0.cache.clone(), partial_key(self.case.flight_key()), note.total);
         let beside = self.case.judge.beside();

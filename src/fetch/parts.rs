@@ -1,0 +1,176 @@
+//! Ranges of things that are not held: answered from parts that are, kept as parts when they come, and joined to
+//! the whole when nothing of it is missing (RFC 9111 sections 3.3 and 3.4).
+//!
+//! The client always has the origin's own answer, untouched and at its own pace: what cannot be written as fast
+//! is not kept. Parts are joined only under one strong entity tag; of the rest no byte meets another answer's.
+
+mod join;
+mod tee;
+
+use http::header::{self, HeaderMap};
+use http::{Response, StatusCode};
+
+use super::engine::{Case, Engine};
+use super::error::FetchError;
+use super::outcome::{Bytes, CacheStatus, Given, Held, Reply, Slice};
+use super::resume::{Note, partial_key};
+use crate::cache::{Opened, Part};
+use crate::clock::Timestamp;
+use crate::http::Body;
+use crate::policy::{self, Answer, Plan, Variance};
+use crate::range::{ContentRange, RangeRequest};
+
+use join::Join;
+use tee::{Tee, Written};
+
+/// So many answers to ranges are kept at the same time; the others only pass.
+pub(super) const AT_ONCE: usize = 32;
+
+/// A part that is arriving.
+struct Coming {
+    answer: Answer,
+    variance: Variance,
+    shareable: bool,
+    content: std::ops::Range<u64>,
+    size: u64,
+}
+
+impl Engine {
+    /// A range answered from a part that is held, where it is fresh.
+    pub(super) async fn held_part(&self, case: &Case) -> Option<Reply> {
+        let range = case.want.range()?;
+        let headers = &case.want.headers;
+        for part in self.0.cache.parts(&case.url).iter().rev() {
+            let Some(wanted) = part.answers(range) else { continue };
+            if !part.variance.matches(headers) || !policy::if_range_holds(headers, &part.answer.head) {
+                continue;
+            }
+            let Plan::Serve { age } = self.plan(case, Some(&part.answer)) else { continue };
+            let Some(Opened::Proven(blob)) = self.0.cache.open_blob(&part.digest).await else { continue };
+            let held = Held {
+                head: part.answer.head.clone(),
+                age: Some(age),
+                size: Some(part.size),
+                digest: None,
+                bytes: Bytes::Blob(blob, self.0.ledger.clone()),
+                slice: Some(Slice { range: wanted, first: part.range.start }),
+            };
+            return Some(Reply { given: Given::Held(Box::new(held)), status: CacheStatus::hit() });
+        }
+        None
+    }
+
+    /// The client's own ranged request to the origin, whose answer is kept as the part it is.
+    pub(super) async fn part(&self, case: Case) -> Result<Reply, FetchError> {
+        let case = Case { why: "partial", ..case };
+        let asked = self.0.clock.now();
+        let upstream = case.upstream(case.want.headers.clone());
+        let response = upstream.send(&self.0.origin, http::Method::GET, HeaderMap::new()).await?;
+        let mut status = CacheStatus::forwarded(case.why, "origin");
+        let response = match self.coming(&case, &response, asked) {
+            Some(coming) => {
+                let (response, kept) = self.keep(case, response, coming).await;
+                status.stored = kept;
+                response
+            }
+            None => response,
+        };
+        Ok(Reply { given: Given::Passed(self.counted(response)), status })
+    }
+
+    /// What of a thing a 206 brings, if it may be kept.
+    fn coming(&self, case: &Case, response: &Response<Body>, asked: Timestamp) -> Option<Coming> {
+        if response.status() != StatusCode::PARTIAL_CONTENT {
+            return None;
+        }
+        let fields = response.headers();
+        let storable =
+            policy::storable_part(&case.want.method, &case.want.headers, fields, &case.rule).ok()?;
+        let variance = Variance::of(fields, &case.want.headers).ok()?;
+        let mut lines = fields.get_all(header::CONTENT_RANGE).iter();
+        let line = lines.next().filter(|_| lines.next().is_none())?;
+        let content = line.to_str().ok().and_then(ContentRange::parse)?;
+        let now = self.0.clock.now();
+        let answer = Answer::keep(&case.want.target, response.status(), fields, asked, now);
+        let is_of_use =
+            !policy::freshness_lifetime(&answer, &case.rule).is_zero() || answer.head.strong_etag().is_some();
+        let size = content.size.filter(|_| is_of_use)?;
+        Some(Coming { answer, variance, shareable: storable.shareable, content: content.bytes, size })
+    }
+
+    /// Writes what passes into a file of its own, as far as the disk keeps up; whether that began.
+    async fn keep(&self, case: Case, response: Response<Body>, coming: Coming) -> (Response<Body>, bool) {
+        let Ok(turn) = std::sync::Arc::clone(&self.0.parts_at_once).try_acquire_owned() else {
+            return (response, false);
+        };
+        let length = coming.content.end - coming.content.start;
+        let cache = self.0.cache.clone();
+        let begun = tokio::task::spawn_blocking(move || cache.begin(Some(length))).await;
+        let Ok(Ok((ingest, reservation))) = begun else { return (response, false) };
+        let (parts, body) = response.into_parts();
+        let (body, writing) = Tee::of(body, length);
+        let (engine, storing) = (self.clone(), self.0.storing.enter());
+        // joined by the drain
+        drop(self.0.drain.spawn(async move {
+            let written = tokio::select! {
+                written = writing.into(ingest) => written,
+                () = engine.0.stop.requested() => None,
+            };
+            if let Some(written) = written {
+                engine.keep_written(case, coming, written).await;
+            }
+            drop((turn, reservation, storing));
+        }));
+        (Response::from_parts(parts, body), true)
+    }
+
+    async fn keep_written(&self, case: Case, coming: Coming, written: Written) {
+        let Written { ingest, length } = written;
+        let (cache, how) = (self.0.cache.clone(), crate::cache::Provenance::default());
+        let committed = tokio::task::spawn_blocking(move || cache.commit(ingest, how)).await;
+        // a failure is noted in health by the cache
+        let Ok(Ok(committed)) = committed else { return };
+        let start = coming.content.start;
+        let part = Part {
+            variance: coming.variance,
+            answer: coming.answer,
+            range: start..start.saturating_add(length),
+            announced: coming.content,
+            size: coming.size,
+            digest: committed.digest,
+        };
+        self.0.cache.put_part(case.url, part.clone());
+        let Some(join) = Join::around(self, &case, &part, coming.shareable) else { return };
+        join.run(self, case).await;
+    }
+
+    /// What an earlier transfer or ranges left from the beginning on, if it belongs to an answer that this request
+    /// would get: what is known of it, and its length. Bytes without a strong tag only meet bytes that a digest
+    /// judges; a part that is fresh may still be asked to be completed, which tells whether the origin has a tag.
+    pub(super) fn beginning(&self, case: &Case) -> Option<(Note, u64)> {
+        let record = self.0.cache.partial(&partial_key(case.flight_key()))?;
+        let note = Note::from_text(&record.note)?;
+        let is_judged = case.judge.named().is_some();
+        let usable = note.variance.matches(&case.want.headers)
+            && (is_judged
+                || note.answer.head.strong_etag().is_some()
+                || matches!(self.plan(case, Some(&note.answer)), Plan::Serve { .. }));
+        usable.then_some((note, record.offset))
+    }
+
+    /// Whether a range begins inside what an earlier transfer left, so that going on with that serves it.
+    pub(super) fn begins_in_beginning(&self, case: &Case, range: RangeRequest) -> bool {
+        let RangeRequest::From { first, last: None } = range else { return false };
+        let is_tagged =
+            |note: &Note| case.judge.named().is_some() || note.answer.head.strong_etag().is_some();
+        self.beginning(case).is_some_and(|(note, length)| is_tagged(&note) && first <= length)
+    }
+}
+
+/// The head of the whole, from that of a part.
+fn head_of_whole(answer: &Answer) -> Answer {
+    let mut whole = answer.clone();
+    whole.head.status = StatusCode::OK.as_u16();
+    whole.head.fields.retain(|(name, _)| name != "content-range" && name != "content-length");
+    whole
+}

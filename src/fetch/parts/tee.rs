@@ -1,0 +1,172 @@
+//! A body that is written down while it passes, and never waits for that.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http_body::{Body as _, Frame, SizeHint};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::http::{Body, BodyError, boxed};
+use crate::store::Ingest;
+
+/// So many pieces wait to be written; when there are more, the disk is too slow for it.
+const WAITING: usize = 32;
+
+/// The body as it passes.
+pub(super) struct Tee {
+    body: Body,
+    copy: Option<Copy>,
+    left: u64,
+}
+
+struct Copy {
+    pieces: mpsc::Sender<Bytes>,
+    /// Told when the body ended as it should.
+    whole: oneshot::Sender<()>,
+}
+
+/// Where the pieces are written down.
+pub(super) struct Writing {
+    pieces: mpsc::Receiver<Bytes>,
+    whole: oneshot::Receiver<()>,
+}
+
+/// A body that came whole.
+pub(super) struct Written {
+    pub(super) ingest: Ingest,
+    pub(super) length: u64,
+}
+
+impl Tee {
+    /// Of a body of at most this length; a longer one is not what was announced.
+    pub(super) fn of(body: Body, most: u64) -> (Body, Writing) {
+        let (pieces, waiting) = mpsc::channel(WAITING);
+        let (whole, ended) = oneshot::channel();
+        let tee = Self { body, copy: Some(Copy { pieces, whole }), left: most };
+        (boxed(tee), Writing { pieces: waiting, whole: ended })
+    }
+
+    fn copy(&mut self, bytes: &Bytes) {
+        let length = bytes.len() as u64;
+        let fits = length <= self.left;
+        self.left = self.left.saturating_sub(length);
+        let sent = self.copy.as_ref().is_some_and(|copy| copy.pieces.try_send(bytes.clone()).is_ok());
+        if !fits || !sent {
+            self.copy = None;
+        }
+    }
+
+    fn end(&mut self) {
+        if let Some(copy) = self.copy.take()
+            && copy.whole.send(()).is_err()
+        {
+            tracing::trace!("nobody writes this part any more");
+        }
+    }
+}
+
+impl http_body::Body for Tee {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        let frame = Pin::new(&mut self.body).poll_frame(cx);
+        match &frame {
+            Poll::Ready(Some(Ok(frame))) => {
+                if let Some(bytes) = frame.data_ref() {
+                    self.copy(bytes);
+                }
+            }
+            Poll::Ready(Some(Err(_))) => self.copy = None,
+            Poll::Ready(None) => self.end(),
+            Poll::Pending => {}
+        }
+        frame
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+impl Drop for Tee {
+    /// Whoever knows the length does not ask for an end.
+    fn drop(&mut self) {
+        if self.body.is_end_stream() {
+            self.end();
+        }
+    }
+}
+
+impl Writing {
+    /// Writes until the end; none where it did not come, or the disk refused.
+    pub(super) async fn into(mut self, mut ingest: Ingest) -> Option<Written> {
+        let mut batch = Vec::new();
+        loop {
+            batch.clear();
+            if self.pieces.recv_many(&mut batch, WAITING).await == 0 {
+                break;
+            }
+            let pieces = std::mem::take(&mut batch);
+            let appended = tokio::task::spawn_blocking(move || {
+                let written = pieces.iter().try_for_each(|piece| ingest.append(piece));
+                written.map(|()| ingest)
+            });
+            ingest = appended
+                .await
+                .ok()?
+                .inspect_err(|error| tracing::debug!(%error, "a part is not kept"))
+                .ok()?;
+        }
+        self.whole.try_recv().ok()?;
+        let length = ingest.length();
+        (length > 0).then_some(Written { ingest, length })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::{BodyExt as _, StreamBody};
+
+    use super::*;
+
+    fn body(pieces: Vec<Result<&'static [u8], &'static str>>) -> Body {
+        let frames = pieces.into_iter().map(|piece| match piece {
+            Ok(bytes) => Ok(Frame::data(Bytes::from_static(bytes))),
+            Err(why) => Err(BodyError::from(why)),
+        });
+        boxed(StreamBody::new(futures_util::stream::iter(frames)))
+    }
+
+    async fn passed(pieces: Vec<Result<&'static [u8], &'static str>>, most: u64) -> (usize, bool) {
+        let (body, mut writing) = Tee::of(body(pieces), most);
+        let passed = body.collect().await.map_or(0, |body| body.to_bytes().len());
+        (passed, writing.whole.try_recv().is_ok())
+    }
+
+    #[tokio::test]
+    async fn what_ends_as_it_should_is_whole() {
+        assert_eq!(passed(vec![Ok(b"ab"), Ok(b"c")], 3).await, (3, true));
+        assert_eq!(passed(vec![Ok(b"ab")], 3).await, (2, true));
+    }
+
+    #[tokio::test]
+    async fn what_breaks_off_or_is_too_long_is_not() {
+        assert_eq!(passed(vec![Ok(b"ab"), Err("cut")], 3).await, (0, false));
+        assert_eq!(passed(vec![Ok(b"ab"), Ok(b"cd")], 3).await, (4, false));
+    }
+
+    #[tokio::test]
+    async fn a_slow_disk_does_not_hold_the_client_up() {
+        let pieces = vec![Ok(b"x".as_slice()); WAITING + 1];
+        assert_eq!(passed(pieces, 1000).await, (WAITING + 1, false));
+    }
+}
