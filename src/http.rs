@@ -7,6 +7,7 @@
 mod body;
 mod headers;
 pub mod inspect;
+mod interim;
 mod part;
 mod target;
 mod uplink;
@@ -14,6 +15,7 @@ mod watched;
 
 pub use body::{Body, BodyError, boxed, empty, full};
 pub use headers::{StoredHead, hop_by_hop_removed, is_hop_by_hop};
+pub use interim::{Interim, InterimOutlet, InterimStream};
 pub use part::{length, part};
 pub use target::{Scheme, Target, TargetError};
 pub use uplink::{Place, Uplink, Upload};

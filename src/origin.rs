@@ -91,7 +91,8 @@ impl Origin {
 
     /// Sends a request with an absolute URI; `Host` is made from it, fields of the client's own connection
     /// and `Expect` (we never wait before sending a body) stay behind. The response carries [`Remote`] and no
-    /// field of the origin's connection. Its body fails with an [`OriginError`].
+    /// field of the origin's connection. Its body fails with an [`OriginError`]. Interim answers of an HTTP/1.1
+    /// origin go to the [`Interim`](crate::http::Interim) among the request's extensions.
     pub async fn send(
         &self,
         request: http::Request<Body>,

@@ -288,6 +288,7 @@ impl Engine {
         case.want.method = Method::GET;
         case.want.headers = case.want.headers_for_whole();
         super::want::drop_conditions(&mut case.want.headers);
+        case.want.interim = None;
         let engine = self.clone();
         // joined by the drain
         drop(self.0.drain.spawn(async move {
@@ -429,6 +430,8 @@ impl Case {
     }
 
     pub(super) fn upstream(&self, headers: http::HeaderMap) -> Upstream {
-        Upstream { target: self.want.target.clone(), headers, reach: self.want.reach.clone() }
+        let want = &self.want;
+        let (target, reach, interim) = (want.target.clone(), want.reach.clone(), want.interim.clone());
+        Upstream { target, headers, reach, interim }
     }
 }

@@ -103,7 +103,14 @@ impl Engine {
             // the origin names another thing: the client has its own word
             return None;
         }
-        let held = Held { head: (**head).clone(), age: None, size: Some(size), digest: Some(digest), bytes };
+        let held = Held {
+            head: (**head).clone(),
+            age: None,
+            size: Some(size),
+            digest: Some(digest),
+            bytes,
+            slice: None,
+        };
         let status = CacheStatus::hit().remarked("let in by the origin");
         Some(Reply { given: Given::Held(Box::new(held)), status })
     }

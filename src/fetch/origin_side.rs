@@ -3,7 +3,7 @@
 use http::header::{self, HeaderMap, HeaderValue};
 use http::{Method, Request, Response, StatusCode};
 
-use crate::http::{Body, Target, empty};
+use crate::http::{Body, Interim, Target, empty};
 use crate::origin::{Origin, OriginError, Reach};
 use crate::range::ContentRange;
 
@@ -13,6 +13,7 @@ pub(super) struct Upstream {
     pub(super) target: Target,
     pub(super) headers: HeaderMap,
     pub(super) reach: Reach,
+    pub(super) interim: Option<Interim>,
 }
 
 /// How the origin answered a request for the rest.
@@ -37,6 +38,9 @@ impl Upstream {
         *request.method_mut() = method;
         *request.uri_mut() = self.target.uri().map_err(OriginError::BadTarget)?;
         *request.headers_mut() = self.headers.clone();
+        if let Some(interim) = self.interim.clone() {
+            request.extensions_mut().insert(interim);
+        }
         for (name, value) in &more {
             request.headers_mut().insert(name, value.clone());
         }

@@ -12,9 +12,9 @@ use http::{Response, StatusCode};
 
 use super::engine::{Case, Engine};
 use super::error::FetchError;
-use super::outcome::{Bytes, CacheStatus, Given, Held, Reply, Slice};
+use super::outcome::{CacheStatus, Given, Held, Reply, Slice};
 use super::resume::{Note, partial_key};
-use crate::cache::{Opened, Part};
+use crate::cache::Part;
 use crate::clock::Timestamp;
 use crate::http::Body;
 use crate::policy::{self, Answer, Plan, Variance};
@@ -46,13 +46,13 @@ impl Engine {
                 continue;
             }
             let Plan::Serve { age } = self.plan(case, Some(&part.answer)) else { continue };
-            let Some(Opened::Proven(blob)) = self.0.cache.open_blob(&part.digest).await else { continue };
+            let Some((_, bytes)) = self.open_digest(part.digest, case).await else { continue };
             let held = Held {
                 head: part.answer.head.clone(),
                 age: Some(age),
                 size: Some(part.size),
                 digest: None,
-                bytes: Bytes::Blob(blob, self.0.ledger.clone()),
+                bytes,
                 slice: Some(Slice { range: wanted, first: part.range.start }),
             };
             return Some(Reply { given: Given::Held(Box::new(held)), status: CacheStatus::hit() });

@@ -14,10 +14,10 @@ use http_body::Body as _;
 
 use super::body::{Counted, Progress, Watched};
 use super::dial::{Form, PARENT_REFUSES};
-use super::interim::{self, Interim};
+use super::interim;
 use super::pool::{Lease, Wire};
 use super::{Inner, OriginError, Reach, Remote, Switched};
-use crate::http::{Body, Target, TargetError, boxed, empty, hop_by_hop_removed};
+use crate::http::{Body, Interim, Target, TargetError, boxed, empty, hop_by_hop_removed};
 
 /// How often a request is repeated on another connection.
 const REPEATS: usize = 2;
@@ -33,6 +33,8 @@ struct Outgoing {
     had_body: bool,
     /// How far the body is.
     progress: Arc<Progress>,
+    /// Where interim answers go.
+    interim: Option<Interim>,
 }
 
 pub(super) async fn send(
@@ -46,12 +48,12 @@ pub(super) async fn send(
     loop {
         let mut lease = inner.pool.lease(&inner.dialer, &outgoing.target, reach, repeats > 0).await?;
         let mut request = outgoing.write(lease.connection.wire())?;
-        let interim = interim::count(&mut request);
+        let interim = interim::pass(&mut request, outgoing.interim.clone());
         let answer = heard(inner.stall, &outgoing.progress, lease.connection.send(request));
         let answer = tokio::select! {
             biased;
             answer = answer => answer,
-            () = interim.too_many() => return Err(OriginError::protocol(&host, Interim::FLOOD)),
+            () = interim.too_many() => return Err(OriginError::protocol(&host, interim::FLOOD)),
         };
         let mut failure = match answer {
             None => return Err(OriginError::stalled(&host)),
@@ -146,7 +148,8 @@ fn answered(
 
 impl Outgoing {
     fn new(request: http::Request<Body>) -> Result<Self, OriginError> {
-        let (parts, body) = request.into_parts();
+        let (mut parts, body) = request.into_parts();
+        let interim = parts.extensions.remove();
         let target = Target::from_uri(&parts.uri)?;
         let mut headers = hop_by_hop_removed(&parts.headers);
         headers.remove(HOST);
@@ -154,7 +157,7 @@ impl Outgoing {
         let progress = Arc::<Progress>::default();
         let had_body = !body.is_end_stream();
         let body = had_body.then(|| boxed(Counted::new(body, Arc::clone(&progress))));
-        Ok(Self { method: parts.method, target, headers, body, had_body, progress })
+        Ok(Self { method: parts.method, target, headers, body, had_body, progress, interim })
     }
 
     /// Whether the request can be written again, now that its connection failed.

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use http::header::{self, HeaderMap, HeaderValue};
-use http::{Method, Request, Response, StatusCode};
+use http::{Method, Request, Response, StatusCode, Version};
 use hyper::body::Incoming;
 
 use super::direct::{self, Direct};
@@ -14,9 +14,9 @@ use super::mirror::Mirrored;
 use super::stream::Abort;
 use super::{Proxy, pac, respond};
 use crate::digest::{DigestError, Stated};
-use crate::fetch::{FetchError, Reply, Want};
-use crate::http::{Body, Target, boxed, hop_by_hop_removed};
-use crate::origin::{OriginError, Reach};
+use crate::fetch::Want;
+use crate::http::{Body, Interim, InterimOutlet, Target, boxed, hop_by_hop_removed};
+use crate::origin::Reach;
 use crate::rest::Problem;
 
 /// The field by which a client states the digest that a thing must have; it never leaves this node.
@@ -36,6 +36,8 @@ pub(super) struct Visit {
     pub(super) abort: Abort,
     /// The origin it leads to, where it is one that was opened.
     pub(super) inside: Option<Inside>,
+    /// Where interim answers go.
+    pub(super) interim: InterimOutlet,
 }
 
 /// A request that found its door.
@@ -58,7 +60,9 @@ impl Proxy {
     pub(super) async fn answer(&self, request: Request<Incoming>, visit: &Visit) -> Response<Body> {
         self.0.engine.ledger().request();
         let is_connect = request.method() == Method::CONNECT;
-        let refused = match self.route(request, visit).await {
+        let routed = self.route(request, visit).await;
+        visit.interim.close();
+        let refused = match routed {
             Ok(response) => return response,
             Err(problem) => respond::refuse(problem, &self.via()),
         };
@@ -97,9 +101,8 @@ impl Proxy {
             mirrored.prepare(&mut headers);
         }
         let asked = headers.clone();
-        let is_plain =
-            matches!(parts.method, Method::GET | Method::HEAD) && http_body::Body::is_end_stream(&body);
-        let reply = if is_plain {
+        let interim = if parts.version == Version::HTTP_11 { visit.interim.begin() } else { None };
+        let reply = if is_plain(&parts.method, &body) {
             let want = Want {
                 target: entered.target.clone(),
                 method: parts.method.clone(),
@@ -108,10 +111,12 @@ impl Proxy {
                 client: visit.client,
                 reach: entered.reach,
                 ask_peers,
+                interim,
             };
             self.0.engine.fetch(want).await
         } else {
-            self.forward(&entered.target, parts.method.clone(), headers, body, &entered.reach).await
+            let request = sent_on(&entered.target, parts.method.clone(), headers, body, interim)?;
+            self.0.engine.forward(request, &entered.target, &entered.reach).await
         };
         let reply = reply.map_err(|error| respond::problem(&error))?;
         let mut response = respond::response(reply, &parts.method, &asked, &self.via(), &visit.abort);
@@ -157,22 +162,6 @@ impl Proxy {
         direct::is_door(path) || self.0.mirrors.load().enter(path).is_some()
     }
 
-    async fn forward(
-        &self,
-        target: &Target,
-        method: Method,
-        headers: HeaderMap,
-        body: Incoming,
-        reach: &Reach,
-    ) -> Result<Reply, FetchError> {
-        let mut request = Request::new(boxed(body));
-        *request.method_mut() = method;
-        *request.uri_mut() =
-            target.uri().map_err(|error| FetchError::Origin(OriginError::BadTarget(error)))?;
-        *request.headers_mut() = headers;
-        self.0.engine.forward(request, target, reach).await
-    }
-
     /// The fields that go on, and our own.
     fn end_to_end(&self, received: &HeaderMap) -> HeaderMap {
         let mut headers = hop_by_hop_removed(received);
@@ -189,6 +178,29 @@ impl Proxy {
             headers.append(header::VIA, via);
         }
     }
+}
+
+/// Whether a request asks for a thing and brings nothing along.
+fn is_plain(method: &Method, body: &Incoming) -> bool {
+    matches!(*method, Method::GET | Method::HEAD) && http_body::Body::is_end_stream(body)
+}
+
+/// The client's request as it goes on.
+fn sent_on(
+    target: &Target,
+    method: Method,
+    headers: HeaderMap,
+    body: Incoming,
+    interim: Option<Interim>,
+) -> Result<Request<Body>, Problem> {
+    let mut request = Request::new(boxed(body));
+    *request.method_mut() = method;
+    *request.uri_mut() = target.uri().map_err(|error| respond::bad_target(&error))?;
+    *request.headers_mut() = headers;
+    if let Some(interim) = interim {
+        request.extensions_mut().insert(interim);
+    }
+    Ok(request)
 }
 
 fn stated(headers: &HeaderMap) -> Result<Option<Stated>, Problem> {

@@ -21,7 +21,7 @@ use super::forward::Visit;
 use super::stream::{Abort, ClientStream, IDLE_WRITE};
 use super::{Proxy, respond};
 use crate::http::inspect::{Fault, Inspected, Limits};
-use crate::http::{Body, BodyError, boxed};
+use crate::http::{Body, BodyError, InterimOutlet, InterimStream, boxed};
 use crate::net::listener::{Accepted, Acceptor, ConnectionLimit};
 use crate::shutdown::{Drain, Shutdown};
 
@@ -79,13 +79,15 @@ impl Proxy {
     async fn serve(self, stream: TcpStream, client: IpAddr, stop: Shutdown) {
         let abort = Abort::default();
         let port = stream.local_addr().map_or(0, |address| address.port());
-        let visit = Visit { client, port, abort: abort.clone(), inside: None };
+        let interim = InterimOutlet::default();
+        let visit = Visit { client, port, abort: abort.clone(), inside: None, interim };
         self.converse(ClientStream::new(stream, abort), visit, stop).await;
     }
 
     /// Serves one connection inside this process.
     pub async fn serve_local(self, stream: DuplexStream, client: IpAddr, stop: Shutdown) {
-        let visit = Visit { client, port: 0, abort: Abort::default(), inside: None };
+        let interim = InterimOutlet::default();
+        let visit = Visit { client, port: 0, abort: Abort::default(), inside: None, interim };
         self.converse(stream, visit, stop).await;
     }
 
@@ -94,7 +96,9 @@ impl Proxy {
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
+        let (stream, interim) = InterimStream::over(stream);
         let (stream, inspection) = Inspected::new(stream, LIMITS);
+        let visit = Visit { interim, ..visit };
         let io = TokioIo::new(stream);
         let (here, busy) = (Arc::new((self, visit)), Busy::default());
         let at_work = busy.clone();
