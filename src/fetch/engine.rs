@@ -344,8 +344,9 @@ impl Engine {
     }
 
     /// Whether a range is better met by fetching the whole thing: where it begins at the start, or in what is left
-    /// of an earlier download, and has no end, where a running transfer has it or soon will, or where a neighbour holds the thing. Any other range of
-    /// something not held goes to the origin as it is, so that nobody waits for bytes nobody asked for.
+    /// of an earlier download, and has no end, where a running transfer has it or soon will, or where a neighbour
+    /// holds the thing. Any other range of something not held goes to the origin as it is, so that nobody waits for
+    /// bytes nobody asked for.
     async fn worth_the_whole(&self, case: &Case, key: FlightKey) -> bool {
         let Some(range) = case.want.range() else { return true };
         if range == (RangeRequest::From { first: 0, last: None }) || self.begins_in_beginning(case, range) {

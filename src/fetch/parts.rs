@@ -36,9 +36,10 @@ struct Coming {
 }
 
 impl Engine {
-    /// A range answered from a part that is held, where it is fresh.
+    /// A range answered from a part that is held, where it is fresh. A digest speaks of the whole, so a part is no
+    /// answer where one must hold.
     pub(super) async fn held_part(&self, case: &Case) -> Option<Reply> {
-        let range = case.want.range()?;
+        let range = case.want.range().filter(|_| case.judge.bound().is_none())?;
         let headers = &case.want.headers;
         for part in self.0.cache.parts(&case.url).iter().rev() {
             let Some(wanted) = part.answers(range) else { continue };
