@@ -33,7 +33,7 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 
-pub(crate) use args::{ConfigFile, DemoArgs, GetArgs, RunArgs};
+pub(crate) use args::{ConfigFile, DemoArgs, GetArgs, MgetArgs, RunArgs};
 pub(crate) use failure::{Exit, Failure};
 pub(crate) use output::Output;
 
@@ -55,7 +55,7 @@ fn dispatch(cli: Cli) -> Result<Exit, Failure> {
     let node = cli.config;
     match cli.command {
         Command::Run(RunArgs { .. }) => run::run(&RunArgs { node }),
-        Command::Get(args) => get::run(&GetArgs { node, ..args }),
+        Command::Get(args) => get::run(GetArgs { node, ..*args }),
         Command::Demo(args) => demo::run(&args),
         Command::Status(args) => status::run(&node, &args),
         Command::Peers(args) => peers::run(&node, &args),

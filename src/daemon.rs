@@ -20,7 +20,7 @@ mod signals;
 mod sources;
 
 pub use error::DaemonError;
-pub use local::Local;
+pub use local::{Folder, Local};
 pub use notify::Notifier;
 pub use run::{Start, run};
 pub use signals::{Signal, Signals};

@@ -2,7 +2,7 @@
 //! other files over plain HTTP; this node is one of them.
 //!
 //! The codec ([`Message`], [`Keys`]) and the [`Engine`] are pure; [`Service`] is the one task around them,
-//! [`Client`] reads from a peer, [`Server`] gives to one.
+//! [`Client`] reads from a peer, [`Server`] gives to one. How a site moves over, `mormot/MIGRATION.md` tells.
 //!
 //! Promises: the weaknesses of that protocol stay in this room. Its secret is its own; a frame bans nobody and
 //! moves no address that other rooms know; what comes from here is unproven and the digest is the caller's to

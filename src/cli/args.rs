@@ -34,7 +34,7 @@ pub(crate) enum Command {
     /// Run the daemon in the foreground
     Run(RunArgs),
     /// Download, verify, resume
-    Get(GetArgs),
+    Get(Box<GetArgs>),
     /// Show what the daemon is, holds and did
     Status(JsonArgs),
     /// List the neighbours
@@ -112,6 +112,39 @@ pub(crate) struct GetArgs {
     /// Print one JSON document
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) mget: MgetArgs,
+}
+
+/// What `mget` calls its own: understood for those who come from there, and not in the short help.
+#[derive(Debug, Default, Args)]
+pub(crate) struct MgetArgs {
+    /// As in mget: how the digest is computed; without --hashValue it is read from a file beside the URL
+    #[arg(long = "hashAlgo", value_name = "ALGO", hide_short_help = true, conflicts_with_all = ["digest", "digest_from"])]
+    pub(crate) hash_algo: Option<String>,
+    /// As in mget: the digest in hexadecimal
+    #[arg(long = "hashValue", value_name = "HEX", hide_short_help = true, conflicts_with_all = ["digest", "digest_from"])]
+    pub(crate) hash_value: Option<String>,
+    /// As in mget: the most megabytes (of 1048576 bytes) a second, 0 for no limit
+    #[arg(
+        long = "limitBandwidthMB",
+        value_name = "MB",
+        hide_short_help = true,
+        conflicts_with = "limit_rate"
+    )]
+    pub(crate) limit_bandwidth_mb: Option<u32>,
+    /// As in mget: ask for URLs, one a line, until an empty one
+    #[arg(long, hide_short_help = true)]
+    pub(crate) prompt: bool,
+    /// As in mget: ask mORMot peers, by the secret in mormot.secret_file or $LARDER_MORMOT_SECRET, and no daemon
+    #[arg(long, hide_short_help = true, conflicts_with = "no_peers")]
+    pub(crate) peer: bool,
+    /// The same with the secret in this file; a secret itself is no argument, since everybody can read those
+    #[arg(long = "peerSecret", value_name = "FILE", hide_short_help = true, conflicts_with = "no_peers")]
+    pub(crate) peer_secret: Option<PathBuf>,
+    /// As in mget: keep what is downloaded in this folder too, for the next time, and ask no daemon
+    #[arg(long = "cachePath", value_name = "DIR", hide_short_help = true)]
+    pub(crate) cache_path: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -5,6 +5,7 @@
 
 mod job;
 mod list;
+mod mget;
 mod part;
 mod progress;
 mod sums;
@@ -33,7 +34,8 @@ struct Done {
 }
 
 /// Downloads what is named, one after the other; the first failure's status is the command's.
-pub(crate) fn run(args: &GetArgs) -> Result<Exit, Failure> {
+pub(crate) fn run(args: GetArgs) -> Result<Exit, Failure> {
+    let args = &mget::understood(args)?;
     let things = list::things(args)?;
     if things.len() > 1 && args.output.as_ref().is_some_and(|output| output.as_os_str() != "-") {
         return Err(Failure::new(Exit::Usage, "several downloads cannot go into one file")

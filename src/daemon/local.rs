@@ -1,7 +1,7 @@
 //! The same engine in this process, for one command: no listener, no lasting folder, nobody is served.
 
 use std::net::{IpAddr, Ipv4Addr};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,35 +25,50 @@ use crate::unit::ByteSize;
 /// What passes between a command and the engine at once.
 const BUFFER: usize = 1024 * 1024;
 
+/// Where it works.
+#[derive(Debug, Clone)]
+pub enum Folder {
+    /// Its own, removed at the end.
+    Passing(PathBuf),
+    /// What it holds stays there, within the configured limits.
+    Kept(PathBuf),
+}
+
 /// A node that lives as long as a command.
 pub struct Local {
     house: House,
     stop: Shutdown,
     site: Option<JoinHandle<Result<(), DaemonError>>>,
     mormot: Option<JoinHandle<()>>,
-    folder: PathBuf,
+    folder: Folder,
 }
 
 impl Local {
-    /// Builds one in `folder`, which it owns and removes at the end.
+    /// Builds one in `folder`.
     pub async fn open(
         mut config: Config,
         secrets: Vec<Secret>,
         mormot: Option<mormot::Secret>,
-        folder: &Path,
+        folder: Folder,
     ) -> Result<Self, DaemonError> {
-        config.state_dir = folder.to_owned();
         config.intercept = InterceptConfig::default();
-        config.cache.dir = folder.join("cache");
-        config.cache.max_size = ByteSize(u64::MAX / 4);
-        config.cache.min_free = MinFree::Size(ByteSize(0));
+        match &folder {
+            Folder::Kept(kept) => {
+                (config.state_dir, config.cache.dir) = (kept.join("state"), kept.join("cache"));
+            }
+            Folder::Passing(own) => {
+                (config.state_dir, config.cache.dir) = (own.clone(), own.join("cache"));
+                config.cache.max_size = ByteSize(u64::MAX / 4);
+                config.cache.min_free = MinFree::Size(ByteSize(0));
+            }
+        }
         config.cache.read_only = false;
         let stop = Shutdown::new();
         let (settings, asked) = (config.clone(), stop.clone());
-        super::build::make_state_dir(folder)?;
+        super::build::make_state_dir(&config.state_dir)?;
         let built = tokio::task::spawn_blocking(move || House::build(&settings, &[], &asked)).await;
         let house = built.map_err(DaemonError::broken)??;
-        let mut local = Self { house, stop, site: None, mormot: None, folder: folder.to_owned() };
+        let mut local = Self { house, stop, site: None, mormot: None, folder };
         if let Some(secret) = mormot {
             local.ask_mormot(&config, &secret).await?;
         }
@@ -121,7 +136,7 @@ impl Local {
         near
     }
 
-    /// Ends it and removes its folder.
+    /// Ends it, and removes its folder unless that is kept.
     pub async fn close(mut self) {
         self.stop.request();
         if let Some(site) = self.site.take()
@@ -137,10 +152,17 @@ impl Local {
         if !self.house.drain.wait(Duration::from_secs(1)).await {
             tracing::debug!("some transfers did not end in time");
         }
-        let (index, folder) = (self.house.cache.index().clone(), self.folder.clone());
+        if !self.house.storing.wait(Duration::from_secs(10)).await {
+            tracing::debug!("some downloads were not committed in time");
+        }
+        let (cache, folder) = (self.house.cache.clone(), self.folder.clone());
         let removed = tokio::task::spawn_blocking(move || {
-            index.close();
-            std::fs::remove_dir_all(&folder)
+            cache.index().close();
+            cache.close();
+            match folder {
+                Folder::Passing(own) => std::fs::remove_dir_all(own),
+                Folder::Kept(_) => Ok(()),
+            }
         });
         if let Ok(Err(error)) = removed.await {
             tracing::warn!(%error, "failed to remove a working folder");

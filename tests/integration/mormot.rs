@@ -302,6 +302,45 @@ fn get_without_a_daemon_asks_originals_and_serves_nobody() {
 }
 
 #[test]
+fn get_understands_the_options_of_mget() {
+    let (net, origin) = (Net::new(), Origin::start());
+    let plain = Larder::new("a").set("peers.wait_max", "2500ms");
+    let port = i64::from(net.port.number());
+    let plain = plain.set("mormot.port", port).set("mormot.broadcast", BROADCAST);
+    let address = OwnAddress::claim();
+    let node = plain.set("mormot.interface", address.ip().to_string()).ready_to_start();
+    let peer = net.original();
+    let script = Script::new(300_000);
+    let (url, hex) = (origin.serve("/f.bin", script.clone()), script.digest().replace("sha256:", ""));
+    peer.holds(&script);
+    let (file, secret, kept) = (node.home().join("got"), node.home().join("peers"), node.home().join("kept"));
+    std::fs::write(&secret, &net.secret).unwrap();
+    let [file, secret, kept] = [file, secret, kept].map(|path| path.display().to_string());
+    let get = ["get", &url, "--hashAlgo", "sha256", "--hashValue", &hex, "--limitBandwidthMB", "100"];
+    let here = ["-o", &file, "--peerSecret", &secret, "--cachePath", &kept];
+    let said = node.cli(&[&get[..], &here[..]].concat()).assert_code(0).said();
+    assert!(said.contains(&format!("from peer {}", peer.ip())), "{said}");
+    assert_eq!(std::fs::read(&file).unwrap(), body::slice(script.seed, 0..script.size));
+    // a second time from the folder that was kept, without the peer
+    drop(peer);
+    std::fs::remove_file(&file).unwrap();
+    let again = node.cli(&[&get[..], &["-o", &file, "--cachePath", &kept]].concat()).assert_code(0).said();
+    assert!(again.contains("from cache"), "{again}");
+    assert!(origin.requests("/f.bin").is_empty());
+    // a secret on the command line is refused, and not printed
+    let said = node.cli(&[&get[..], &["--peerSecret", &net.secret]].concat()).assert_code(2).said();
+    assert!(said.contains("--peerSecret") && !said.contains(&net.secret), "{said}");
+    let short = node.cli(&["get", "-h"]).assert_code(0).said();
+    assert!(!short.contains("hashAlgo") && short.contains("--digest"), "{short}");
+    let pages = node.home().join("man").display().to_string();
+    node.cli(&["man", &pages]).assert_code(0);
+    let page = std::fs::read_to_string(format!("{pages}/larder-get.1")).unwrap().replace("\\-", "-");
+    for option in ["hashAlgo", "hashValue", "limitBandwidthMB", "prompt", "peerSecret", "cachePath"] {
+        assert!(page.contains(&format!("--{option}")), "{option} is not in the manual page");
+    }
+}
+
+#[test]
 fn three_namespaces_originals_and_larder_read_from_each_other() {
     let test = "mormot::three_namespaces_originals_and_larder_read_from_each_other";
     let Some(lan) = Lan::enter(test, 2) else { return };

@@ -52,7 +52,7 @@ impl From<std::io::Error> for Trouble {
 impl Getter {
     pub(super) async fn open(args: &GetArgs, things: &[Thing]) -> Result<Self, Failure> {
         let first = things.first().ok_or_else(|| Failure::new(Exit::Usage, "no URL given"))?;
-        let way = Way::open(&args.node, &first.target).await?;
+        let way = Way::open(&args.node, &first.target, &args.mget).await?;
         let mut getter =
             Self { way, throttle: Throttle::new(args.limit_rate.unwrap_or_default()), stated: None };
         if let Some(url) = &args.digest_from {

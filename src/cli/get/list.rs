@@ -79,13 +79,13 @@ fn unescape(text: &str) -> String {
 /// All things the arguments name.
 pub(super) fn things(args: &GetArgs) -> Result<Vec<Thing>, Failure> {
     let mut lines = args.urls.clone();
-    if lines.is_empty() {
-        if !std::io::stdin().is_terminal() {
+    if lines.is_empty() || args.mget.prompt {
+        if !std::io::stdin().is_terminal() && !args.mget.prompt {
             return Err(Failure::new(Exit::Usage, "no URL given")
                 .hint("name one, or `-` to read them from standard input"));
         }
         output::note("URLs, one a line; an empty line ends:");
-        lines = read(true)?;
+        lines.extend(read(true)?);
     } else if lines == ["-"] {
         lines = read(false)?;
     }

@@ -15,9 +15,9 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 
 use crate::cli::admin_client::AdminClient;
-use crate::cli::{ConfigFile, Exit, Failure};
+use crate::cli::{ConfigFile, Exit, Failure, MgetArgs};
 use crate::config::{Config, Environment, load, load_secrets};
-use crate::daemon::Local;
+use crate::daemon::{Folder, Local};
 use crate::digest::hex;
 use crate::http::{Scheme, Target};
 
@@ -36,22 +36,30 @@ enum To {
 
 impl Way {
     /// The daemon that the configuration names, if it answers; else an engine of our own.
-    pub(super) async fn open(node: &ConfigFile, first: &Target) -> Result<Self, Failure> {
+    pub(super) async fn open(node: &ConfigFile, first: &Target, mget: &MgetArgs) -> Result<Self, Failure> {
         let environment = Environment::of_process();
-        let loaded = load(node.as_deref(), &environment)?;
+        let mut loaded = load(node.as_deref(), &environment)?;
+        let is_own = mget.peer || mget.peer_secret.is_some() || mget.cache_path.is_some();
         let redirects = loaded.config.origin.max_redirects;
-        if let Some(doors) = loaded.config.proxy.listen.first() {
+        if let Some(doors) = loaded.config.proxy.listen.first().filter(|_| !is_own) {
             let client = AdminClient::to(&loaded)?;
             let alive = tokio::task::spawn_blocking(move || client.alive().is_ok()).await;
             if alive.unwrap_or(false) && TcpStream::connect(doors).await.is_ok() {
                 return Ok(Self { to: To::Daemon(*doors), redirects });
             }
         }
+        loaded.config.mormot.enabled |= mget.peer || mget.peer_secret.is_some();
+        if let Some(file) = &mget.peer_secret {
+            loaded.config.mormot.secret_file.clone_from(file);
+        }
         let found = load_secrets(&loaded.config, &environment)?;
         let mut config = loaded.config;
         use_environment_proxy(&mut config, first);
-        let folder = working_folder(&environment)?;
-        let local = Local::open(config, found.secrets, found.mormot, &folder).await;
+        let folder = match &mget.cache_path {
+            Some(folder) => Folder::Kept(folder.clone()),
+            None => Folder::Passing(working_folder(&environment)?),
+        };
+        let local = Local::open(config, found.secrets, found.mormot, folder).await;
         let local = local.map_err(|error| Failure::new(Exit::Failed, error.to_string()))?;
         Ok(Self { to: To::Here(Box::new(local)), redirects })
     }
