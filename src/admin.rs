@@ -27,6 +27,6 @@ pub use server::{AdminError, Door, Listeners, Server};
 pub use socket::AdminSocket;
 pub use status::Sources;
 pub use views::{
-    About, BanRequest, BanView, BlobView, CacheView, GcRequest, GcView, HealthView, MormotView, Page,
-    PeerView, ReloadView, ResourceView, StatusView, VerifyView,
+    About, BanRequest, BanView, BlobView, CacheView, ExplanationView, GcRequest, GcView, HealthView,
+    MormotView, Page, PeerView, ReloadView, ResourceView, StatusView, VerifyView,
 };

@@ -204,6 +204,17 @@ pub(super) async fn resources(
     Ok(Json(Page::whole((shared.sources.resources)(&query.url))).into_response())
 }
 
+pub(super) async fn explanation(
+    State(shared): State<Arc<Shared>>,
+    query: Result<Query<ResourceQuery>, QueryRejection>,
+) -> Answer {
+    let Query(query) = query.map_err(|error| bad_request(error.body_text()))?;
+    let explained = (shared.sources.explain)(&query.url);
+    let explained =
+        explained.ok_or_else(|| bad_request(format!("`{}` is no http or https URL", query.url)))?;
+    Ok(Json(explained).into_response())
+}
+
 pub(super) async fn verify(State(shared): State<Arc<Shared>>, Path(text): Path<String>) -> Answer {
     Ok(Json((shared.control.verify)(digest(&text)?).await?).into_response())
 }

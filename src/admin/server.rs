@@ -153,6 +153,7 @@ fn api() -> Router<Arc<Shared>> {
         .route("/reload", post(control::reload))
         .route("/gc", post(control::gc))
         .route("/resources", get(control::resources))
+        .route("/explanation", get(control::explanation))
         .route("/blobs", get(control::blobs))
         .route("/blobs/{digest}", get(control::blob).delete(control::remove))
         .route("/blobs/{digest}/verify", post(control::verify))

@@ -14,7 +14,8 @@ use super::health::Readiness;
 use super::page;
 use super::server::Shared;
 use super::views::{
-    About, BanView, BlobView, CacheView, HealthView, MormotView, PeerView, ResourceView, StatusView,
+    About, BanView, BlobView, CacheView, ExplanationView, HealthView, MormotView, PeerView, ResourceView,
+    StatusView,
 };
 use crate::clock::SharedClock;
 use crate::fetch::{Traffic, TransferView};
@@ -25,6 +26,9 @@ type Look<T> = Box<dyn Fn() -> T + Send + Sync>;
 
 /// What a URL led to, from memory and without waiting.
 type LookUp = Box<dyn Fn(&str) -> Vec<ResourceView> + Send + Sync>;
+
+/// How a URL is treated, from memory and without waiting.
+type Explain = Box<dyn Fn(&str) -> Option<ExplanationView> + Send + Sync>;
 
 /// Where everything shown comes from; filled by whoever builds the daemon.
 pub struct Sources {
@@ -52,6 +56,8 @@ pub struct Sources {
     pub blobs: Look<Vec<BlobView>>,
     /// What a URL, given whole, led to.
     pub resources: LookUp,
+    /// How a URL is treated and why; none if it is no URL.
+    pub explain: Explain,
 }
 
 impl std::fmt::Debug for Sources {

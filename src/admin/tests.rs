@@ -72,6 +72,7 @@ fn sources(clock: &Arc<ManualClock>, health: &Health, readiness: watch::Receiver
         bans: Box::new(Vec::new),
         blobs: Box::new(|| (0..5).map(blob).collect()),
         resources: Box::new(|_| Vec::new()),
+        explain: Box::new(|_| None),
     }
 }
 

@@ -10,6 +10,7 @@ use crate::clock::Timestamp;
 use crate::digest::Digest;
 use crate::fetch::{Traffic, TransferView};
 use crate::mormot;
+use crate::policy::Rule;
 use crate::tls::NodeId;
 use crate::unit::{ByteSize, Span};
 
@@ -173,6 +174,28 @@ pub struct ResourceView {
     pub answered_at: String,
     /// Whether neighbours may have it.
     pub shareable: bool,
+}
+
+/// How a URL is treated, and what became of its last answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExplanationView {
+    /// The URL, secrets left out.
+    pub url: String,
+    /// The place of the rule that holds among the `[[rule]]`s, counted from one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule_number: Option<usize>,
+    /// That rule; none where none matches.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule: Option<Rule>,
+    /// Whether the last answer was kept; none if there was none lately.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept: Option<bool>,
+    /// Why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    /// When, RFC 3339.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<String>,
 }
 
 /// Asks to make room.

@@ -45,8 +45,30 @@ pub(super) fn info(node: &ConfigFile, args: &ThingArgs) -> Result<Exit, Failure>
         let blob: Value = client.get(&format!("/api/v1/blobs/{digest}"))?;
         return members(&mut out, &[blob], args.json);
     }
-    let found: Vec<Value> = resources(&client, &args.thing)?;
+    let explained: Value = client.get(&format!("/api/v1/explanation?url={}", escaped(&args.thing)))?;
+    let mut found: Vec<Value> = match resources(&client, &args.thing) {
+        Ok(found) => found,
+        // nothing is kept of it: why not is what is asked
+        Err(_) if explained.get("why").is_some() || explained.get("rule").is_some() => vec![Value::default()],
+        Err(failure) => return Err(failure),
+    };
+    found.iter_mut().for_each(|resource| explain(resource, &explained));
     members(&mut out, &found, args.json)
+}
+
+/// Adds how the URL is treated to what it led to.
+fn explain(resource: &mut Value, explained: &Value) {
+    if resource.is_null() {
+        *resource = json!({ "url": explained.get("url") });
+    }
+    let Some(members) = resource.as_object_mut() else { return };
+    let names =
+        [("rule_number", "rule_number"), ("rule", "rule"), ("kept", "last_kept"), ("why", "last_why")];
+    for (name, shown) in names.into_iter().chain([("at", "last_at")]) {
+        if let Some(value) = explained.get(name) {
+            members.insert(shown.to_owned(), value.clone());
+        }
+    }
 }
 
 /// Keeps from eviction.

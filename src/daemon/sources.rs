@@ -8,12 +8,13 @@ use tokio::sync::{mpsc, oneshot, watch};
 use super::build::House;
 use super::neighbours::Seat;
 use crate::admin::{
-    About, ActionError, BanView, BlobView, CacheView, Control, GcRequest, GcView, MormotView, PeerView,
-    Readiness, ReloadView, ResourceView, Sources, VerifyView,
+    About, ActionError, BanView, BlobView, CacheView, Control, ExplanationView, GcRequest, GcView,
+    MormotView, PeerView, Readiness, ReloadView, ResourceView, Sources, VerifyView,
 };
 use crate::ban::Ban;
 use crate::cache::Verdict;
 use crate::digest::Digest;
+use crate::fetch::Explanation;
 use crate::http::Target;
 use crate::mormot::Mormot;
 use crate::store::StoreError;
@@ -39,7 +40,7 @@ pub(super) fn sources(
     };
     let (engine, cache, bans, seat) =
         (house.engine.clone(), house.cache.clone(), house.bans.clone(), seat.clone());
-    let (blobs, resources) = (house.clone(), house.clone());
+    let (blobs, resources, explaining) = (house.clone(), house.clone(), house.clone());
     Sources {
         about,
         clock: Arc::clone(&house.clock),
@@ -56,6 +57,7 @@ pub(super) fn sources(
         bans: Box::new(move || bans.list().into_iter().map(ban_view).collect()),
         blobs: Box::new(move || all_blobs(&blobs)),
         resources: Box::new(move |url| resources_of(&resources, url)),
+        explain: Box::new(move |url| explained(&explaining, url)),
     }
 }
 
@@ -120,6 +122,20 @@ fn resources_of(house: &House, url: &str) -> Vec<ResourceView> {
         shareable: record.shareable,
     };
     house.cache.variants(&house.engine.url_key(&target)).iter().map(view).collect()
+}
+
+fn explained(house: &House, url: &str) -> Option<ExplanationView> {
+    let target = Target::from_uri(&url.parse().ok()?).ok()?;
+    let Explanation { rule, last } = house.engine.explain(&target);
+    let (rule_number, rule) = rule.unzip();
+    Some(ExplanationView {
+        url: target.shown(),
+        rule_number,
+        rule,
+        kept: last.as_ref().map(|last| last.kept),
+        at: last.as_ref().map(|last| last.at.to_string()),
+        why: last.map(|last| last.why),
+    })
 }
 
 /// What can be done.

@@ -17,6 +17,7 @@ use super::neighbours::Neighbours;
 use super::origin_side::Upstream;
 use super::outcome::{CacheStatus, Given, Reply, Switched};
 use super::parts::AT_ONCE;
+use super::reasons::Reasons;
 use super::settings::Config;
 use super::view::TransferView;
 use super::want::Want;
@@ -72,6 +73,7 @@ pub(super) struct Inner {
     pub(super) storing: Drain,
     pub(super) flights: Flights,
     pub(super) parts_at_once: Arc<Semaphore>,
+    pub(super) reasons: Reasons,
     pub(super) neighbours: ArcSwapOption<Neighbours>,
     pub(super) mormot: ArcSwapOption<Mormot>,
 }
@@ -97,6 +99,7 @@ impl Engine {
         Self(Arc::new(Inner {
             flights: Flights::new(Arc::clone(&parts.clock)),
             parts_at_once: Arc::new(Semaphore::new(AT_ONCE)),
+            reasons: Reasons::default(),
             cache: parts.cache,
             origin: parts.origin,
             config: ArcSwap::from_pointee(parts.config),
@@ -269,8 +272,9 @@ impl Engine {
             }
             Plan::Fetch => self.fetch_new(case, None, false).await,
             Plan::Unavailable => Err(FetchError::NotHeld),
-            Plan::Pass(_) => {
+            Plan::Pass(reason) => {
                 case.why = "bypass";
+                self.note_not_kept(&case, reason.to_string());
                 self.pass(&case).await
             }
         }
@@ -368,6 +372,9 @@ impl Engine {
 
     /// The client's own request to the origin and the origin's own answer.
     pub(super) async fn pass(&self, case: &Case) -> Result<Reply, FetchError> {
+        if case.why == "request" {
+            self.note_not_kept(case, "only the origin may say who gets it, and it was not let in here");
+        }
         let upstream = case.upstream(case.want.headers.clone());
         let response =
             upstream.send(&self.0.origin, case.want.method.clone(), http::HeaderMap::new()).await?;

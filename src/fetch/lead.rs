@@ -313,6 +313,7 @@ impl Lead {
             Ok(arriving) => self.receive(response, arriving, finding).await,
             Err(reason) => {
                 tracing::debug!(%reason, url = %self.case.want.target, "not stored");
+                self.engine.note_not_kept(&self.case, reason.to_string());
                 if self.leads && is_about_sharing(reason) {
                     self.engine.0.flights.set_alone(self.case.url);
                 }

@@ -70,11 +70,15 @@ impl Engine {
         let mut status = CacheStatus::forwarded(case.why, "origin");
         let response = match self.coming(&case, &response, asked) {
             Some(coming) => {
+                self.note_kept(&case, "a part of it, as it was asked for");
                 let (response, kept) = self.keep(case, response, coming).await;
                 status.stored = kept;
                 response
             }
-            None => response,
+            None => {
+                self.note_not_kept(&case, "a part of it was asked for, and what came may not be kept as one");
+                response
+            }
         };
         Ok(Reply { given: Given::Passed(self.counted(response)), status })
     }

@@ -37,6 +37,7 @@ mod peers;
 mod proxy;
 mod restart;
 mod setup;
+mod rules;
 mod shutdown;
 mod storage;
 mod systemd_units;

@@ -29,6 +29,7 @@ impl Lead {
             Ok(begun) => (begun, response),
             Err(reason) => {
                 tracing::debug!(%reason, url = %self.case.want.target, "passed through without storing");
+                self.engine.note_not_kept(&self.case, reason.to_string());
                 return self.pass(response);
             }
         };

@@ -63,10 +63,14 @@ impl Transfer {
         );
         let completed = self.writer.complete(digest);
         self.running.settle_cuts(&End::Complete(digest));
-        let Some(ingest) = completed else { return };
-        if stopping {
+        let Some(ingest) = completed.filter(|_| !stopping) else {
+            self.engine.note_not_kept(
+                &self.case,
+                "it passed through memory: the disk gave out, or larder was stopping",
+            );
             return;
-        }
+        };
+        self.engine.note_kept(&self.case, format!("stored, from {}", self.running.detail()));
         let is_guarded = self.case.want.is_authorized() || self.case.guarded;
         let guarded = is_guarded && self.case.rule.share;
         let how = Provenance { first_hand, guarded };
@@ -110,6 +114,7 @@ impl Transfer {
     pub(super) async fn fail(mut self, failure: Failure) {
         self.rate.learn();
         tracing::debug!(url = %self.case.want.target, %failure, "a download failed");
+        self.engine.note_not_kept(&self.case, format!("the download failed: {failure}"));
         let keep =
             self.is_resumable() && !self.stopping && !matches!(failure, Failure::Digest | Failure::Changed);
         let (key, note) = (self.partial_key(), self.note());
