@@ -22,7 +22,7 @@ use super::stream::{Abort, ClientStream, IDLE_WRITE};
 use super::{Proxy, respond};
 use crate::http::inspect::{Fault, Inspected, Limits};
 use crate::http::{Body, BodyError, InterimOutlet, InterimStream, boxed};
-use crate::net::listener::{Accepted, Acceptor, ConnectionLimit};
+use crate::net::listener::{Accepted, Acceptor, ConnectionLimit, raise_file_limit};
 use crate::shutdown::{Drain, Shutdown};
 
 /// What one request may ask of us. RFC 9110 section 5.4 asks for no size in particular; more is a 431.
@@ -38,12 +38,17 @@ pub(super) const IDLE: Duration = Duration::from_secs(60);
 pub(super) const LAST_BYTES: Duration = Duration::from_secs(1);
 /// Connections of all clients together, and of one address.
 const CONNECTIONS: usize = 16_384;
+/// Files that a connection may need: itself, one to the origin, and what is read or written meanwhile.
+const FILES_EACH: usize = 3;
+/// Files that are open without any client.
+const FILES_ALWAYS: usize = 64;
 const CONNECTIONS_OF_ONE: usize = 2_048;
 
 impl Proxy {
     /// Serves on these listeners until asked to stop; connections end on the drain.
     pub async fn run(self, listeners: Vec<TcpListener>, stop: Shutdown, drain: Drain) -> std::io::Result<()> {
-        let limit = ConnectionLimit::new(CONNECTIONS, CONNECTIONS_OF_ONE);
+        let files = raise_file_limit().unwrap_or(u64::MAX);
+        let limit = ConnectionLimit::new(connections(files), CONNECTIONS_OF_ONE);
         let mut doors = tokio::task::JoinSet::new();
         for listener in listeners {
             let (proxy, stop, drain) = (self.clone(), stop.clone(), drain.clone());
@@ -155,6 +160,13 @@ impl Proxy {
     }
 }
 
+/// How many connections so many files are enough for: who comes later waits in the kernel, which is better than
+/// a download that cannot be stored.
+fn connections(files: u64) -> usize {
+    let files = usize::try_from(files).unwrap_or(usize::MAX);
+    (files.saturating_sub(FILES_ALWAYS) / FILES_EACH).clamp(1, CONNECTIONS)
+}
+
 /// Whether a connection has a request in hand, from its head to the last byte of its answer.
 #[derive(Clone, Default)]
 pub(super) struct Busy {
@@ -263,5 +275,14 @@ mod tests {
         assert!(waited(3).await.is_ok());
         drop(in_hand);
         assert!(waited(3).await.is_err(), "it is done");
+    }
+
+    #[test]
+    fn few_files_make_few_connections() {
+        for (files, expected) in
+            [(0, 1), (64, 1), (256, 64), (1024, 320), (1 << 20, CONNECTIONS), (u64::MAX, CONNECTIONS)]
+        {
+            assert_eq!(connections(files), expected, "{files}");
+        }
     }
 }

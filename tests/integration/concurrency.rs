@@ -51,6 +51,29 @@ fn c02_the_first_client_may_leave() {
 }
 
 #[test]
+fn c03_a_download_that_nobody_wants_any_more_ends() {
+    let (origin, a) = alone();
+    for (path, at) in [("/begun", MIB / 50), ("/nearly", MIB * 2 - MIB / 10)] {
+        let script = Script::new(2 * MIB).hold_at(at);
+        let url = origin.serve(path, script.clone());
+        let mut only = a.ask(&url).open();
+        only.read_to(at);
+        only.abort();
+        // in the middle of nothing it is given up; near the end it may wait for the rest, and no longer
+        wait_until("the origin to be let go or the rest to be wanted", || {
+            origin.release(path);
+            origin.open_connections() == 0 || a.transfers() == 0
+        });
+        wait_until("no transfer left", || a.transfers() == 0);
+        assert!(origin.bytes_sent(path) <= 2 * MIB);
+        a.get(&url).assert_whole(&script);
+        a.wait_for_blob(&script.digest());
+    }
+    let staging = crate::support::chaos::files_under(&a.cache_dir().join("staging"));
+    assert!(staging.is_empty(), "{staging:?}");
+}
+
+#[test]
 fn c05_a_failing_leader_lets_nobody_hang() {
     let (origin, a) = alone();
     for (path, script) in [
@@ -102,6 +125,60 @@ fn c08_a_slow_reader_slows_nobody() {
 }
 
 #[test]
+fn c09_the_tail_is_there_while_the_beginning_is_still_coming() {
+    let (origin, a) = alone();
+    let script = Script::new(16 * MIB).hold_at(2 * MIB);
+    let url = origin.serve("/f.bin", script.clone());
+    let mut whole = a.ask(&url).open();
+    whole.read_to(MIB);
+    let tail = a.ask(&url).range("16000000-").send();
+    tail.assert_slice(&script, 16_000_000, script.size);
+    origin.release("/f.bin");
+    whole.rest().assert_whole(&script);
+    if !crate::support::tools::installed("aria2c") {
+        return;
+    }
+    let fresh = Script::new(16 * MIB).seed(2).rate(40_000_000);
+    let url = origin.serve("/parts.bin", fresh.clone());
+    let proxy = format!("--all-proxy=http://{}", a.proxy());
+    let mut command = crate::support::daemon::bare_command("aria2c", a.home());
+    command.args(["-q", "--no-conf", "-x8", "-s8", "-k1M", "-o", "parts.bin", &proxy, &url]);
+    command.current_dir(a.home());
+    crate::support::daemon::run(command).assert_code(0);
+    assert!(std::fs::read(a.home().join("parts.bin")).unwrap() == fresh.body());
+    let sent = origin.bytes_sent("/parts.bin");
+    println!(
+        "aria2c with eight connections: the origin sent {:.2} of the file",
+        sent as f64 / fresh.size as f64
+    );
+    assert!(sent <= 2 * fresh.size, "{sent} of {}", fresh.size);
+}
+
+#[test]
+fn c11_trouble_in_the_index_is_no_clients_trouble() {
+    let (origin, a) = alone();
+    let urls: Vec<_> = (0..30).map(|n| origin.serve(&format!("/{n}"), Script::new(20_000).seed(n))).collect();
+    a.get(&urls[0]).assert_whole(&Script::new(20_000).seed(0));
+    let outsider = rusqlite::Connection::open(a.state_dir().join("index.db")).unwrap();
+    outsider.execute_batch("BEGIN EXCLUSIVE").unwrap();
+    let answers = at_once(30, |client| {
+        let rounds = (0..10).map(|round| (client + round) % 30);
+        if client % 10 == 0 {
+            a.cli(&["ls", "--json"]).assert_code(0);
+        }
+        rounds.map(|n| (n, a.get(&urls[n]))).collect::<Vec<_>>()
+    });
+    outsider.execute_batch("ROLLBACK").unwrap();
+    for (n, answer) in answers.iter().flatten() {
+        answer.assert_whole(&Script::new(20_000).seed(*n as u64));
+    }
+    println!("{} answers while the index was locked", answers.iter().map(Vec::len).sum::<usize>());
+    for (n, url) in urls.iter().enumerate() {
+        assert!(a.get(url).assert_whole(&Script::new(20_000).seed(n as u64)).is_hit());
+    }
+}
+
+#[test]
 fn c12_clients_that_abort_leave_nothing_open() {
     let (origin, a) = alone();
     let script = Script::new(2 * MIB).hold_at(MIB);
@@ -131,6 +208,25 @@ fn c14_an_idle_connection_the_origin_closed_costs_no_error() {
     for _ in 0..100 {
         a.get(&url).assert_whole(&script);
     }
+}
+
+#[test]
+fn c15_two_thousand_small_files_by_two_hundred_clients() {
+    let origin = Origin::start();
+    let a = Larder::new("a");
+    let is_limited = crate::support::tools::installed("prlimit");
+    let a = if is_limited { a.wrapped(&["prlimit", "--nofile=256:256"]) } else { a }.start();
+    let answers = at_once(200, |client| {
+        let paths = (0..10).map(|round| format!("/{client}/{round}?size=4096&seed={}", client * 10 + round));
+        paths.map(|path| a.get(&origin.url(&path))).collect::<Vec<_>>()
+    });
+    for (client, answers) in answers.iter().enumerate() {
+        for (round, answer) in answers.iter().enumerate() {
+            answer.assert_whole(&Script::new(4096).seed((client * 10 + round) as u64));
+        }
+    }
+    assert_eq!(origin.all_requests().len(), 2000);
+    assert!(!a.log().contains("Too many open files"), "{}", a.log());
 }
 
 #[test]

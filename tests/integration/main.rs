@@ -20,6 +20,7 @@ mod support;
 mod admin;
 mod bans;
 mod cli;
+mod clients;
 mod concurrency;
 mod conditional;
 mod config_files;

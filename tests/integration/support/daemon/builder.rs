@@ -136,6 +136,12 @@ impl LarderBuilder {
         self
     }
 
+    /// Started by another command, in the same network.
+    pub fn wrapped(mut self, wrapper: &[&str]) -> Self {
+        self.wrapper = wrapper.iter().map(|word| (*word).to_owned()).collect();
+        self
+    }
+
     /// Writes the configuration, starts the daemon and waits until it serves.
     pub fn start(self) -> Larder {
         let mut larder = self.ready_to_start();
