@@ -40,7 +40,9 @@ pub(super) fn field(line: &[u8]) -> Result<(&[u8], &[u8]), Fault> {
         let spaced = matches!(name.last(), Some(b' ' | b'\t'));
         return Err(if spaced { Fault::SpaceBeforeColon } else { Fault::FieldName });
     }
-    if value.iter().any(|byte| (*byte < b' ' && *byte != b'\t') || *byte == 0x7f) {
+    // no way out in the middle, so that many bytes are compared at once
+    let is_control = |byte: u8| ((byte < b' ') & (byte != b'\t')) | (byte == 0x7f);
+    if value.iter().fold(false, |found, byte| found | is_control(*byte)) {
         return Err(Fault::FieldValue);
     }
     Ok((name, trimmed(value)))
