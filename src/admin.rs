@@ -9,10 +9,12 @@
 
 mod config;
 mod control;
+mod describe;
 mod gate;
 mod health;
 mod metrics;
 mod page;
+mod records;
 mod server;
 mod socket;
 mod status;
@@ -23,10 +25,11 @@ mod views;
 pub use config::Config;
 pub use control::{Action, ActionError, Control};
 pub use health::Readiness;
+pub use records::Deed;
 pub use server::{AdminError, Door, Listeners, Server};
 pub use socket::AdminSocket;
 pub use status::Sources;
 pub use views::{
-    About, BanRequest, BanView, BlobView, CacheView, ExplanationView, GcRequest, GcView, HealthView,
-    MormotView, Page, PeerView, ReloadView, ResourceView, StatusView, VerifyView,
+    About, BanRequest, BanView, CacheView, ExplanationView, GcRequest, GcView, HealthView, MormotView,
+    PeerView, ReloadView, StatusView, VerifyView,
 };

@@ -257,6 +257,11 @@ impl Cache {
         self.0.pins.read().unwrap_or_else(PoisonError::into_inner).contains(digest)
     }
 
+    /// All pinned blobs, in no order.
+    pub fn pins(&self) -> Vec<Digest> {
+        self.0.pins.read().unwrap_or_else(PoisonError::into_inner).iter().copied().collect()
+    }
+
     /// The sums for the status pages.
     pub fn summary(&self) -> Summary {
         let totals = self.0.index.totals();

@@ -14,11 +14,13 @@ mod completions;
 mod config;
 mod demo;
 mod doctor;
+mod events;
 mod failure;
 mod get;
 mod man;
 mod output;
 mod peers;
+mod records;
 mod run;
 mod secret;
 mod setup;
@@ -61,6 +63,7 @@ fn dispatch(cli: Cli) -> Result<Exit, Failure> {
         Command::Peers(args) => peers::run(&node, &args),
         Command::Transfers(args) => transfers::run(&node, &args),
         Command::Bans(args) => bans::run(&node, &args),
+        Command::Events(args) => events::run(&node, &args),
         Command::Ls(args) => cache::ls(&node, &args),
         Command::Info(args) => cache::info(&node, &args),
         Command::Pin(args) => cache::pin(&node, &args),

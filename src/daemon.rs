@@ -14,6 +14,7 @@ mod mormot;
 mod neighbours;
 mod notify;
 mod ports;
+mod records;
 mod reload;
 mod run;
 mod signals;

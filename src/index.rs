@@ -4,11 +4,17 @@
 //! 200 ms later, so no caller waits for SQLite or sees its troubles (they stand in
 //! [`Health`](crate::telemetry::Health) as `index` and `state`). Two files in the state folder:
 //!
-//! - `index.db`: [`BlobRecord`], [`ResourceRecord`], [`ExpectationRecord`] and [`DigestRecord`]. It is a description: files are the
-//!   truth, a lost answer costs a revalidation, and a lost expectation costs a question to the origin. A damaged or unreadable file is moved to `index.db.damaged` and made anew,
-//!   which [`Opened::fresh`] tells the caller, who then looks at the store.
-//! - `state.db`: [`BanRecord`], [`CutRecord`], settings. It cannot be rebuilt, so a damaged one refuses to open
+//! - `index.db`: [`BlobRecord`], [`ResourceRecord`], [`ExpectationRecord`], [`DigestRecord`] and the history of
+//!   [`TransferRecord`]s. It is a description: files are the truth, a lost answer costs a revalidation, and a
+//!   lost expectation costs a question to the origin. A damaged or unreadable file is moved to
+//!   `index.db.damaged` and made anew, which [`Opened::fresh`] tells the caller, who then looks at the store.
+//! - `state.db`: [`BanRecord`], [`CutRecord`], settings, [`LabelRecord`], the hourly sums of [`UsageRecord`] and
+//!   the audit of [`EventRecord`]s. It cannot be rebuilt, so a damaged one refuses to open
 //!   with a sentence, and [`Index::backup_state`] keeps a copy.
+//!
+//! The rows can be read as the [`Shared`](crate::orm::Shared) files they are, by questions that nobody on the
+//! path of a download waits for; [`LabelRecord`] lives there alone. [`PeerRecord`] and [`PinRecord`] are
+//! definitions without a table: how others' knowledge is shown.
 //!
 //! Promises: what was marked before [`Index::flush`] is on disk after it, whole batches or nothing. A URL has
 //! at most 16 variants; answers, expectations, bans and cuts are bounded, the oldest go first. Opening reads everything:
@@ -20,13 +26,19 @@ mod ban;
 mod blob;
 mod cut;
 mod digest;
+mod event;
 mod expectation;
 mod hot;
+mod label;
 mod migrations;
 mod open;
+mod peer;
+mod pin;
 mod resource;
 mod setting;
 mod shelf;
+mod transfer;
+mod usage;
 
 #[cfg(test)]
 mod tests;
@@ -34,10 +46,11 @@ mod tests;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::clock::{SharedClock, Timestamp};
 use crate::digest::{Algorithm, Digest, Stated, StatedKey};
-use crate::orm::Writer;
+use crate::orm::{Feed, Shared, Writer};
 use crate::policy::{ResourceKey, UrlKey};
 use crate::telemetry::Health;
 
@@ -45,11 +58,17 @@ pub use ban::{BanColumns, BanRecord};
 pub use blob::{BlobColumns, BlobRecord, Totals};
 pub use cut::{CutColumns, CutRecord};
 pub use digest::{DigestColumns, DigestRecord};
+pub use event::{EventColumns, EventRecord};
 pub use expectation::{ExpectationColumns, ExpectationRecord};
+pub use label::{LabelColumns, LabelRecord};
 pub use open::IndexError;
+pub use peer::{PeerColumns, PeerRecord};
+pub use pin::{PinColumns, PinRecord};
 pub use resource::{ResourceColumns, ResourceRecord};
 pub use setting::{SettingColumns, SettingRecord};
 use shelf::{IndexShelf, StateShelf};
+pub use transfer::{TransferColumns, TransferRecord};
+pub use usage::{UsageColumns, UsageRecord};
 
 /// The index; a cheap clone.
 #[derive(Debug, Clone)]
@@ -65,27 +84,41 @@ pub struct Opened {
 #[derive(Debug)]
 struct Inner {
     shelf: Arc<IndexShelf>,
-    writer: Writer,
+    writer: Arc<Writer>,
+    rows: Arc<Shared>,
     state: Arc<StateShelf>,
-    state_writer: Writer,
-    state_path: PathBuf,
+    state_writer: Arc<Writer>,
+    state_rows: Arc<Shared>,
+    feed: Feed,
+    /// The number of the last event.
+    last_event: AtomicU64,
 }
 
 impl Index {
     /// Opens both databases in the state folder and reads them; makes what is missing. Blocks.
     pub fn open(state_dir: &Path, clock: SharedClock, health: Health) -> Result<(Self, Opened), IndexError> {
         let folder = open::Folder::new(state_dir)?;
-        let (database, shelf) = folder.index()?;
+        let (feed, now) = (Feed::new(), clock.now());
+        let (database, shelf) = folder.index(now, &feed)?;
         let opened = Opened { fresh: database.is_fresh() };
-        let (state_database, state) = folder.state(clock.now())?;
+        let (state_database, state) = folder.state(now, &feed)?;
         let (shelf, state) = (Arc::new(shelf), Arc::new(state));
-        let start = |result: std::io::Result<Writer>| result.map_err(IndexError::Thread);
+        let start = |result: std::io::Result<Writer>| result.map(Arc::new).map_err(IndexError::Thread);
+        let writer = start(Writer::start(database, Arc::clone(&shelf), health.clone(), "index"))?;
+        let state_writer = start(Writer::start(state_database, Arc::clone(&state), health, "state"))?;
+        let (path, state_path) = folder.paths();
+        let rows = Shared::new(&path, &migrations::INDEX, Arc::clone(&writer), Arc::clone(&clock));
+        let state_rows = Shared::new(&state_path, &migrations::STATE, Arc::clone(&state_writer), clock);
+        let last_event = state.events.all().iter().map(|event| event.id).max().unwrap_or(0);
         let inner = Inner {
-            writer: start(Writer::start(database, Arc::clone(&shelf), health.clone(), "index"))?,
-            state_writer: start(Writer::start(state_database, Arc::clone(&state), health, "state"))?,
-            state_path: folder.state_path(),
             shelf,
+            writer,
+            rows: Arc::new(rows),
             state,
+            state_writer,
+            state_rows: Arc::new(state_rows),
+            feed,
+            last_event: AtomicU64::new(last_event),
         };
         // what is beyond a bound or out of date was found while reading
         inner.writer.mark();
@@ -252,6 +285,53 @@ impl Index {
         self.0.state_writer.mark();
     }
 
+    /// Notes how a transfer ended.
+    pub fn put_transfer(&self, record: TransferRecord) {
+        self.0.shelf.put_transfer(record);
+        self.0.writer.mark();
+    }
+
+    /// The transfers that have ended, in no order.
+    pub fn transfers(&self) -> Vec<Arc<TransferRecord>> {
+        self.0.shelf.transfers.all()
+    }
+
+    /// Adds to the sums of the present hour.
+    pub fn add_usage(&self, more: UsageRecord, now: Timestamp) {
+        self.0.state.add_usage(more, now);
+        self.0.state_writer.mark();
+    }
+
+    /// Notes what an administrator did; the number of the event is given here.
+    pub fn put_event(&self, mut record: EventRecord) {
+        record.id = self.0.last_event.fetch_add(1, Ordering::Relaxed).saturating_add(1);
+        self.0.state.put_event(record);
+        self.0.state_writer.mark();
+    }
+
+    /// Forgets what is remembered for a time only, where that is over.
+    pub fn forget_old(&self, now: Timestamp) {
+        self.0.shelf.forget_transfers(now);
+        self.0.state.forget_events(now);
+        self.0.writer.mark();
+        self.0.state_writer.mark();
+    }
+
+    /// The rows of `index.db`. Questions to them block.
+    pub fn rows(&self) -> Arc<Shared> {
+        Arc::clone(&self.0.rows)
+    }
+
+    /// The rows of `state.db`. Questions to them block.
+    pub fn state_rows(&self) -> Arc<Shared> {
+        Arc::clone(&self.0.state_rows)
+    }
+
+    /// What is committed in either of them.
+    pub fn feed(&self) -> &Feed {
+        &self.0.feed
+    }
+
     /// Waits until everything done so far is on disk; false if that could not be done in good time (the
     /// changes are kept and tried again). Blocks.
     pub fn flush(&self) -> bool {
@@ -262,7 +342,7 @@ impl Index {
     /// Copies `state.db` to `state.db.backup` while it is in use; once a day is enough. Blocks.
     pub fn backup_state(&self) -> Result<PathBuf, IndexError> {
         self.0.state_writer.flush();
-        open::backup(&self.0.state_path)
+        open::backup(self.0.state_rows.path())
     }
 
     /// Writes what is left and ends the threads; false if something could not be written. What is marked

@@ -1,10 +1,9 @@
-//! What administrators can do: the calls that change something, and the lists behind the token.
+//! What administrators can do: the calls that change something, each with what it answers.
 //!
 //! [`Control`] is a set of actions that whoever builds the daemon fills in; a call that takes longer than
 //! [`ACTION_DEADLINE`] is given up.
 
 use std::future::Future;
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,15 +16,13 @@ use http::StatusCode;
 use serde::Deserialize;
 
 use super::server::Shared;
-use super::views::{BanRequest, BlobView, GcRequest, Page, ReloadView, VerifyView};
+use super::views::{BanRequest, GcRequest, ReloadView, VerifyView};
 use super::{BanView, GcView};
 use crate::digest::Digest;
 use crate::rest::Problem;
 
 /// The longest an action may take: a large blob is read again at disk speed.
 pub(super) const ACTION_DEADLINE: Duration = Duration::from_secs(15 * 60);
-/// Items of a list where the caller names no limit, and the most it may name.
-const PAGE: (usize, usize) = (1000, 10_000);
 
 /// Something that can be done.
 pub type Action<A, R> = Box<dyn Fn(A) -> BoxFuture<'static, Result<R, ActionError>> + Send + Sync>;
@@ -48,14 +45,10 @@ pub enum ActionError {
 pub struct Control {
     /// Refuses an address.
     pub ban: Action<BanRequest, BanView>,
-    /// Lifts a ban.
-    pub unban: Action<IpAddr, ()>,
     /// Reads the configuration again.
     pub reload: Action<(), ReloadView>,
     /// Reads a blob again and compares.
     pub verify: Action<Digest, VerifyView>,
-    /// Removes a blob.
-    pub remove: Action<Digest, ()>,
     /// Keeps a blob from eviction.
     pub pin: Action<Digest, ()>,
     /// Ends that.
@@ -97,18 +90,6 @@ impl From<ActionError> for Problem {
 /// An answer or a problem.
 pub(super) type Answer = Result<Response, Problem>;
 
-pub(super) async fn peers(State(shared): State<Arc<Shared>>) -> Response {
-    Json(Page::whole((shared.sources.peers)())).into_response()
-}
-
-pub(super) async fn transfers(State(shared): State<Arc<Shared>>) -> Response {
-    Json(Page::whole((shared.sources.transfers)())).into_response()
-}
-
-pub(super) async fn bans(State(shared): State<Arc<Shared>>) -> Response {
-    Json(Page::whole((shared.sources.bans)())).into_response()
-}
-
 pub(super) async fn ban(
     State(shared): State<Arc<Shared>>,
     body: Result<Json<BanRequest>, JsonRejection>,
@@ -116,13 +97,6 @@ pub(super) async fn ban(
     let Json(request) = body.map_err(|error| bad_request(error.body_text()))?;
     let made = (shared.control.ban)(request).await?;
     Ok((StatusCode::CREATED, Json(made)).into_response())
-}
-
-pub(super) async fn unban(State(shared): State<Arc<Shared>>, Path(address): Path<String>) -> Answer {
-    let address =
-        address.parse().map_err(|_ignored| bad_request(format!("`{address}` is not an address")))?;
-    (shared.control.unban)(address).await?;
-    Ok(StatusCode::NO_CONTENT.into_response())
 }
 
 pub(super) async fn reload(State(shared): State<Arc<Shared>>) -> Answer {
@@ -137,71 +111,11 @@ pub(super) async fn gc(
     Ok(Json((shared.control.gc)(request).await?).into_response())
 }
 
-/// Which blobs to list.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(super) struct BlobQuery {
-    /// Part of a URL, or the beginning of a digest.
-    filter: String,
-    /// After this digest.
-    after: Option<String>,
-    limit: Option<usize>,
-}
-
-pub(super) async fn blobs(
-    State(shared): State<Arc<Shared>>,
-    query: Result<Query<BlobQuery>, QueryRejection>,
-) -> Answer {
-    let Query(query) = query.map_err(|error| bad_request(error.body_text()))?;
-    let after = query.after.as_deref().map(digest).transpose()?;
-    let limit = query.limit.unwrap_or(PAGE.0).clamp(1, PAGE.1);
-    // A full cache has many blobs: the list is made where it delays nobody.
-    let list =
-        tokio::task::spawn_blocking(move || page((shared.sources.blobs)(), &query.filter, after, limit));
-    let list = list.await.map_err(|error| ActionError::Failed(error.to_string()))?;
-    Ok(Json(list).into_response())
-}
-
-fn page(mut blobs: Vec<BlobView>, filter: &str, after: Option<Digest>, limit: usize) -> Page<BlobView> {
-    let hex = filter.strip_prefix("sha256:").unwrap_or(filter).to_ascii_lowercase();
-    blobs.retain(|blob| {
-        filter.is_empty()
-            || blob.digest.hex().starts_with(&hex)
-            || blob.urls.iter().any(|url| url.contains(filter))
-    });
-    blobs.sort_by_key(|blob| *blob.digest.as_bytes());
-    if let Some(after) = after {
-        blobs.retain(|blob| blob.digest.as_bytes() > after.as_bytes());
-    }
-    let more = blobs.len() > limit;
-    blobs.truncate(limit);
-    let next = blobs.last().filter(|_| more).map(|blob| blob.digest.to_string());
-    Page { items: blobs, next }
-}
-
-pub(super) async fn blob(State(shared): State<Arc<Shared>>, Path(text): Path<String>) -> Answer {
-    let wanted = digest(&text)?;
-    let found = tokio::task::spawn_blocking(move || {
-        (shared.sources.blobs)().into_iter().find(|blob| blob.digest == wanted)
-    });
-    let found = found.await.map_err(|error| ActionError::Failed(error.to_string()))?;
-    let found = found.ok_or_else(|| ActionError::NotFound(format!("{wanted} is not held")))?;
-    Ok(Json(found).into_response())
-}
-
 /// Which URL to look up.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ResourceQuery {
     url: String,
-}
-
-pub(super) async fn resources(
-    State(shared): State<Arc<Shared>>,
-    query: Result<Query<ResourceQuery>, QueryRejection>,
-) -> Answer {
-    let Query(query) = query.map_err(|error| bad_request(error.body_text()))?;
-    Ok(Json(Page::whole((shared.sources.resources)(&query.url))).into_response())
 }
 
 pub(super) async fn explanation(
@@ -217,11 +131,6 @@ pub(super) async fn explanation(
 
 pub(super) async fn verify(State(shared): State<Arc<Shared>>, Path(text): Path<String>) -> Answer {
     Ok(Json((shared.control.verify)(digest(&text)?).await?).into_response())
-}
-
-pub(super) async fn remove(State(shared): State<Arc<Shared>>, Path(text): Path<String>) -> Answer {
-    (shared.control.remove)(digest(&text)?).await?;
-    Ok(StatusCode::NO_CONTENT.into_response())
 }
 
 pub(super) async fn pin(State(shared): State<Arc<Shared>>, Path(text): Path<String>) -> Answer {

@@ -1,4 +1,4 @@
-//! The page: one self-contained file whose script and style are pinned by their hashes, so that nothing else
+//! The pages: each one self-contained file whose script and style are pinned by their hashes, so that nothing else
 //! runs on it and nothing is loaded from anywhere.
 
 use axum::response::{IntoResponse as _, Response};
@@ -8,30 +8,42 @@ use http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 
 use crate::digest::Digest;
 
-const HTML: &str = include_str!("ui/index.html");
+const FRONT: &str = include_str!("ui/index.html");
+const DOCS: &str = include_str!("ui/docs.html");
 
 /// The page and the policy that goes with it.
 #[derive(Debug, Clone)]
 pub(super) struct Page {
+    html: &'static str,
     policy: HeaderValue,
 }
 
 impl Page {
-    pub(super) fn new() -> Self {
+    /// What operators see first.
+    pub(super) fn front() -> Self {
+        Self::of(FRONT)
+    }
+
+    /// The API described.
+    pub(super) fn docs() -> Self {
+        Self::of(DOCS)
+    }
+
+    fn of(html: &'static str) -> Self {
         let policy = format!(
             "default-src 'none'; script-src {}; style-src {}; connect-src 'self'; img-src data:; \
              base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-            hash(between(HTML, "<script>", "</script>")),
-            hash(between(HTML, "<style>", "</style>")),
+            hash(between(html, "<script>", "</script>")),
+            hash(between(html, "<style>", "</style>")),
         );
         // Only ASCII went into it; if that ever changes, nothing may run.
         let nothing = HeaderValue::from_static("default-src 'none'");
-        Self { policy: HeaderValue::from_str(&policy).unwrap_or(nothing) }
+        Self { html, policy: HeaderValue::from_str(&policy).unwrap_or(nothing) }
     }
 }
 
 pub(super) fn response(page: &Page) -> Response {
-    let mut response = HTML.into_response();
+    let mut response = page.html.into_response();
     let fields = response.headers_mut();
     fields.insert(CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
     fields.insert(CONTENT_SECURITY_POLICY, page.policy.clone());
@@ -53,14 +65,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_page_is_whole_and_loads_nothing() {
-        assert_eq!(HTML.matches("<script").count(), 1);
-        assert_eq!(HTML.matches("<style").count(), 1);
-        assert!(!between(HTML, "<script>", "</script>").is_empty());
-        for outside in ["src=", "http://", "https://", "@import", "url(", "innerHTML", "style=", "onclick="] {
-            assert!(!HTML.contains(outside), "{outside}");
+    fn the_pages_are_whole_and_load_nothing() {
+        for html in [FRONT, DOCS] {
+            assert_eq!(html.matches("<script").count(), 1);
+            assert_eq!(html.matches("<style").count(), 1);
+            assert!(!between(html, "<script>", "</script>").is_empty());
+            for outside in
+                ["src=", "http://", "https://", "@import", "url(", "innerHTML", "style=", "onclick="]
+            {
+                assert!(!html.contains(outside), "{outside}");
+            }
+            let policy = Page::of(html).policy;
+            assert_eq!(policy.to_str().unwrap().matches("'sha256-").count(), 2);
         }
-        let policy = Page::new().policy;
-        assert_eq!(policy.to_str().unwrap().matches("'sha256-").count(), 2);
     }
 }

@@ -11,7 +11,7 @@ use axum::Router;
 use axum::extract::{DefaultBodyLimit, Extension};
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
-use axum::routing::{delete, get, post, put};
+use axum::routing::{any, get, post, put};
 use http::StatusCode;
 use hyper::server::conn::http1;
 use hyper::service::{Service as _, service_fn};
@@ -28,9 +28,9 @@ use super::health::{healthz, readyz};
 use super::page::{self, Page};
 use super::socket::AdminSocket;
 use super::status::{Sources, status};
-use super::{Config, gate, metrics};
+use super::{Config, describe, gate, metrics, records};
 use crate::http::inspect::{Inspected, Limits};
-use crate::rest::{Hosts, Problem, Token};
+use crate::rest::{Api, Hosts, Problem, Token};
 use crate::shutdown::{Drain, Shutdown};
 
 /// The longest wait for a request head and for a TLS handshake.
@@ -46,6 +46,8 @@ const DRAIN: Duration = Duration::from_secs(5);
 const CONNECTIONS: usize = 256;
 /// The largest request body.
 const BODY: usize = 64 * 1024;
+/// The largest body of rows.
+const ROWS_BODY: usize = 4 * 1024 * 1024;
 /// The wait after a listener had no descriptor to give.
 const BACK_OFF: Duration = Duration::from_millis(100);
 
@@ -89,14 +91,35 @@ pub(super) struct Shared {
     pub(super) token: Token,
     pub(super) hosts: Hosts,
     pub(super) page: Page,
+    pub(super) docs: Page,
+    pub(super) api: Arc<Api>,
+    /// Answers that have no end, end with this.
+    pub(super) stop: Shutdown,
 }
 
 impl Server {
     /// Puts the parts together.
-    pub fn new(config: &Config, token: Token, sources: Sources, control: Control) -> Self {
+    pub fn new(
+        config: &Config,
+        token: Token,
+        sources: Sources,
+        control: Control,
+        api: Api,
+        stop: Shutdown,
+    ) -> Self {
         let names = config.hosts.iter().cloned().chain([sources.about.name.clone()]);
         let hosts = Hosts::new(names);
-        Self(Arc::new(Shared { sources, control, token, hosts, page: Page::new() }))
+        let api = Arc::new(api.acting(describe::actions()));
+        Self(Arc::new(Shared {
+            sources,
+            control,
+            token,
+            hosts,
+            page: Page::front(),
+            docs: Page::docs(),
+            api,
+            stop,
+        }))
     }
 
     /// All routes, for requests that came in at a door.
@@ -107,13 +130,21 @@ impl Server {
             .route("/readyz", get(readyz))
             .route("/status", get(status))
             .route("/metrics", get(metrics::metrics))
-            .nest("/api/v1", api())
+            .route("/api/openapi.json", get(describe::openapi))
+            .route("/api/docs", get(describe::docs))
+            .nest(records::API, api(&self.0))
             .fallback(nothing_here)
             .method_not_allowed_fallback(wrong_method)
             .layer(DefaultBodyLimit::max(BODY))
             .layer(from_fn_with_state(Arc::clone(&self.0), gate::check))
             .layer(Extension(door))
             .with_state(Arc::clone(&self.0))
+    }
+
+    /// Where the changes of its records are told.
+    #[cfg(test)]
+    pub(super) fn feed(&self) -> crate::orm::Feed {
+        self.0.api.feed().clone()
     }
 
     /// Serves until asked to stop.
@@ -144,21 +175,20 @@ impl Server {
     }
 }
 
-fn api() -> Router<Arc<Shared>> {
+fn api(shared: &Arc<Shared>) -> Router<Arc<Shared>> {
+    // what is done stands beside what is kept: every method that is no action's is about a record
+    let records = || any(records::answer).layer(DefaultBodyLimit::max(ROWS_BODY));
     Router::new()
-        .route("/peers", get(control::peers))
-        .route("/transfers", get(control::transfers))
-        .route("/bans", get(control::bans).post(control::ban))
-        .route("/bans/{address}", delete(control::unban))
+        .route("/bans", post(control::ban).fallback(records::answer))
         .route("/reload", post(control::reload))
         .route("/gc", post(control::gc))
-        .route("/resources", get(control::resources))
         .route("/explanation", get(control::explanation))
-        .route("/blobs", get(control::blobs))
-        .route("/blobs/{digest}", get(control::blob).delete(control::remove))
-        .route("/blobs/{digest}/verify", post(control::verify))
-        .route("/blobs/{digest}/pin", put(control::pin).delete(control::unpin))
+        .route("/blobs/{key}/verify", post(control::verify))
+        .route("/blobs/{key}/pin", put(control::pin).delete(control::unpin))
+        .route("/{record}", records())
+        .route("/{record}/{key}", records())
         .fallback(nothing_here)
+        .layer(from_fn_with_state(Arc::clone(shared), records::audit))
         .layer(from_fn(gate::administrators_only))
 }
 
@@ -168,7 +198,10 @@ async fn front(axum::extract::State(shared): axum::extract::State<Arc<Shared>>) 
 
 async fn nothing_here() -> Response {
     let problem = Problem::new(StatusCode::NOT_FOUND, "not-found", "There is no such thing");
-    problem.hint("GET /status, /metrics, /healthz, /readyz or /api/v1/…").into_response().into_response()
+    problem
+        .hint("GET /status, /metrics, /healthz, /readyz, /api/docs or /api/v1/…")
+        .into_response()
+        .into_response()
 }
 
 async fn wrong_method() -> Response {

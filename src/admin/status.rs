@@ -12,10 +12,10 @@ use tokio::sync::watch;
 use super::gate::Administrator;
 use super::health::Readiness;
 use super::page;
+use super::records::Deed;
 use super::server::Shared;
 use super::views::{
-    About, BanView, BlobView, CacheView, ExplanationView, HealthView, MormotView, PeerView, ResourceView,
-    StatusView,
+    About, BanView, CacheView, ExplanationView, HealthView, MormotView, PeerView, StatusView,
 };
 use crate::clock::SharedClock;
 use crate::fetch::{Traffic, TransferView};
@@ -23,9 +23,6 @@ use crate::telemetry::Health;
 
 /// A look at something, from memory and without waiting.
 type Look<T> = Box<dyn Fn() -> T + Send + Sync>;
-
-/// What a URL led to, from memory and without waiting.
-type LookUp = Box<dyn Fn(&str) -> Vec<ResourceView> + Send + Sync>;
 
 /// How a URL is treated, from memory and without waiting.
 type Explain = Box<dyn Fn(&str) -> Option<ExplanationView> + Send + Sync>;
@@ -52,12 +49,10 @@ pub struct Sources {
     pub peers: Look<Vec<PeerView>>,
     /// Refused addresses.
     pub bans: Look<Vec<BanView>>,
-    /// Everything held; called on a thread that may take its time.
-    pub blobs: Look<Vec<BlobView>>,
-    /// What a URL, given whole, led to.
-    pub resources: LookUp,
     /// How a URL is treated and why; none if it is no URL.
     pub explain: Explain,
+    /// Notes what an administrator did.
+    pub deed: Box<dyn Fn(Deed) + Send + Sync>,
 }
 
 impl std::fmt::Debug for Sources {

@@ -14,7 +14,11 @@ use super::*;
 use crate::clock::{ManualClock, Timestamp};
 use crate::digest::Digest;
 use crate::fetch::Traffic;
-use crate::rest::Token;
+use crate::index::{
+    BanRecord, BlobRecord, EventRecord, LabelRecord, PeerRecord, PinRecord, ResourceRecord, TransferRecord,
+};
+use crate::orm::{Cell, Change, Computed, Condition, Feed, Record as _};
+use crate::rest::{Api, Resource, Rows, Token};
 use crate::shutdown::Shutdown;
 use crate::telemetry::Health;
 use crate::tls::NodeId;
@@ -26,23 +30,59 @@ struct Bench {
     readiness: watch::Sender<Readiness>,
     health: Health,
     done: Arc<Mutex<Vec<String>>>,
+    deeds: Arc<Mutex<Vec<String>>>,
 }
 
-fn blob(byte: u8) -> BlobView {
-    BlobView {
+/// Five blobs and a ban, as they could be anywhere.
+fn api(done: &Arc<Mutex<Vec<String>>>) -> Api {
+    let blob = |byte: u8| BlobRecord {
         digest: Digest::of(&[byte]),
         size: 1,
-        stored_at: "1970-01-01T00:00:00Z".to_owned(),
-        last_used: "1970-01-01T00:00:00Z".to_owned(),
+        inode: 0,
+        ctime_ns: 0,
+        stored_at: Timestamp(0),
+        last_used: Timestamp(0),
         hits: 0,
-        pinned: false,
         first_hand: true,
-        urls: vec![format!("http://example.org/{byte}")],
-    }
+        guarded: false,
+    };
+    let peer = || PeerRecord {
+        node: NodeId::from_bytes([8; 16]).to_string(),
+        name: "box2".to_owned(),
+        address: "10.0.0.7:8096".to_owned(),
+        last_seen_seconds: 1.5,
+        version: "0.1.0".to_owned(),
+        skipped: None,
+    };
+    let done = Arc::clone(done);
+    let lift = move |key: &[Cell<'static>]| {
+        done.lock().unwrap().push(format!("unban {key:?}"));
+        Ok(true)
+    };
+    let rows = |engine: Computed| -> Rows { Arc::new(engine) };
+    Api::new(Feed::new())
+        .with(Resource::of::<BlobRecord>(rows(Computed::new(move || (0..5).map(blob).collect()))))
+        .with(Resource::of::<ResourceRecord>(rows(Computed::new(Vec::<ResourceRecord>::new))).found_by(
+            "url",
+            "By its URL.",
+            |_url| Condition::Any(Vec::new()),
+        ))
+        .with(Resource::of::<TransferRecord>(rows(Computed::new(Vec::<TransferRecord>::new))))
+        .with(Resource::of::<PinRecord>(rows(Computed::new(Vec::<PinRecord>::new))))
+        .with(Resource::of::<LabelRecord>(rows(Computed::new(Vec::<LabelRecord>::new))))
+        .with(Resource::of::<EventRecord>(rows(Computed::new(Vec::<EventRecord>::new))))
+        .with(Resource::of::<PeerRecord>(rows(Computed::new(move || vec![peer()]))))
+        .with(Resource::of::<BanRecord>(rows(Computed::new(Vec::<BanRecord>::new))).deleted_by(lift))
 }
 
-fn sources(clock: &Arc<ManualClock>, health: &Health, readiness: watch::Receiver<Readiness>) -> Sources {
+fn sources(
+    clock: &Arc<ManualClock>,
+    health: &Health,
+    readiness: watch::Receiver<Readiness>,
+    deeds: &Arc<Mutex<Vec<String>>>,
+) -> Sources {
     use crate::clock::Clock as _;
+    let noted = Arc::clone(deeds);
     Sources {
         about: About {
             node: NodeId::from_bytes([7; 16]),
@@ -70,9 +110,8 @@ fn sources(clock: &Arc<ManualClock>, health: &Health, readiness: watch::Receiver
             }]
         }),
         bans: Box::new(Vec::new),
-        blobs: Box::new(|| (0..5).map(blob).collect()),
-        resources: Box::new(|_| Vec::new()),
         explain: Box::new(|_| None),
+        deed: Box::new(move |deed| noted.lock().unwrap().push(format!("{deed:?}"))),
     }
 }
 
@@ -81,7 +120,7 @@ fn control(done: &Arc<Mutex<Vec<String>>>) -> Control {
         let done = Arc::clone(done);
         move |about: String| done.lock().unwrap().push(format!("{what} {about}"))
     };
-    let (ban, unban, pin, gc) = (note("ban"), note("unban"), note("pin"), note("gc"));
+    let (ban, pin, gc) = (note("ban"), note("pin"), note("gc"));
     let missing =
         |digest: Digest| std::future::ready(Err(ActionError::NotFound(format!("{digest} is not held"))));
     Control {
@@ -91,13 +130,8 @@ fn control(done: &Arc<Mutex<Vec<String>>>) -> Control {
                 BanView { address: request.address, reason: "asked".to_owned(), until: "later".to_owned() };
             std::future::ready(Ok(view))
         }),
-        unban: Control::action(move |address: std::net::IpAddr| {
-            unban(address.to_string());
-            std::future::ready(Ok(()))
-        }),
         reload: Control::action(|()| std::future::ready(Ok(ReloadView::default()))),
         verify: Control::action(|digest| std::future::ready(Ok(VerifyView { digest, sound: true }))),
-        remove: Control::action(missing),
         pin: Control::action(move |digest: Digest| {
             pin(digest.to_string());
             std::future::ready(Ok(()))
@@ -123,10 +157,12 @@ pub(crate) fn server(token: Token) -> Server {
 fn bench_with(token: Token) -> Bench {
     let (clock, health, done) = (ManualClock::new(Timestamp(0)), Health::new(), Arc::default());
     let (readiness, watched) = watch::channel(Readiness::Ready);
-    let sources = sources(&clock, &health, watched);
+    let deeds = Arc::default();
+    let sources = sources(&clock, &health, watched, &deeds);
     clock.advance(std::time::Duration::from_secs(12));
-    let server = Server::new(&Config::default(), token.clone(), sources, control(&done));
-    Bench { server, token: token.to_field().to_string(), readiness, health, done }
+    let server =
+        Server::new(&Config::default(), token.clone(), sources, control(&done), api(&done), Shutdown::new());
+    Bench { server, token: token.to_field().to_string(), readiness, health, done, deeds }
 }
 
 impl Bench {
@@ -190,7 +226,7 @@ async fn the_token_opens_all() {
     assert_eq!(status["peers"][0]["address"], "10.0.0.7:8096");
     assert_eq!(status["bans"], json!([]));
     let peers = json_of(&bench.get("/api/v1/peers", &[("authorization", &bench.token)]).await);
-    assert_eq!(peers["items"][0]["name"], "box2");
+    assert_eq!(peers[0]["name"], "box2");
     let wrong =
         bench.get("/api/v1/peers", &[("authorization", "Bearer 00000000000000000000000000000000")]).await;
     assert_eq!(wrong.status(), StatusCode::UNAUTHORIZED);
@@ -250,7 +286,10 @@ async fn actions_answer_with_problems() {
         ("POST", "/api/v1/bans".to_owned(), r#"{"address":"10.0.0.9","for":"5m"}"#, 400),
         ("DELETE", "/api/v1/bans/10.0.0.9".to_owned(), "", 204),
         ("DELETE", "/api/v1/bans/here".to_owned(), "", 400),
-        ("DELETE", format!("/api/v1/blobs/{digest}"), "", 404),
+        ("DELETE", format!("/api/v1/blobs/{digest}"), "", 405),
+        ("GET", format!("/api/v1/blobs/{digest}"), "", 404),
+        ("GET", "/api/v1/nothing".to_owned(), "", 404),
+        ("GET", "/api/v1/blobs?size=many".to_owned(), "", 400),
         ("PUT", format!("/api/v1/blobs/{digest}/pin"), "", 204),
         ("POST", format!("/api/v1/blobs/{digest}/verify"), "", 200),
         ("POST", "/api/v1/blobs/sha256:12/verify".to_owned(), "", 400),
@@ -271,22 +310,29 @@ async fn actions_answer_with_problems() {
 }
 
 #[tokio::test]
-async fn long_lists_come_in_pages() {
+async fn records_are_shown_and_deeds_noted() {
     let bench = bench();
     let token = ("authorization", bench.token.as_str());
-    let (mut after, mut seen) = (String::new(), Vec::new());
-    loop {
-        let page = json_of(&bench.get(&format!("/api/v1/blobs?limit=2{after}"), &[token]).await);
-        seen.extend(page["items"].as_array().unwrap().iter().map(|blob| blob["digest"].clone()));
-        let Some(next) = page["next"].as_str() else { break };
-        after = format!("&after={next}");
-    }
-    assert_eq!(seen.len(), 5);
-    let one = json_of(&bench.get("/api/v1/blobs?filter=example.org/3", &[token]).await);
-    assert_eq!(one["items"].as_array().unwrap().len(), 1);
+    let page = bench.get("/api/v1/blobs?limit=2", &[token]).await;
+    assert_eq!(json_of(&page).as_array().unwrap().len(), 2);
+    assert!(page.headers()["link"].to_str().unwrap().starts_with("</api/v1/blobs?limit=2&cursor="));
     let digest = Digest::of(&[3]).to_string();
-    assert_eq!(json_of(&bench.get(&format!("/api/v1/blobs/{digest}"), &[token]).await)["size"], 1);
+    for written in [digest.clone(), digest.replace(':', "%3A")] {
+        let one = bench.get(&format!("/api/v1/blobs/{written}"), &[token]).await;
+        assert_eq!((json_of(&one)["size"].clone(), one.headers().contains_key("etag")), (json!(1), true));
+    }
     assert_eq!(bench.get("/api/v1/blobs?limt=2", &[token]).await.status(), StatusCode::BAD_REQUEST);
+    assert!(bench.deeds.lock().unwrap().is_empty(), "who only looks does nothing");
+    let gone = bench.send("DELETE", "/api/v1/bans/10.0.0.9?x=1", &[token], "").await;
+    assert_eq!(gone.status(), StatusCode::BAD_REQUEST);
+    bench.send("DELETE", "/api/v1/bans/10.0.0.9", &[token], "").await;
+    bench.send("DELETE", "/api/v1/bans/10.0.0.9", &[], "").await;
+    let deeds = bench.deeds.lock().unwrap().clone();
+    assert_eq!(deeds.len(), 2, "{deeds:?}");
+    assert_eq!(
+        deeds[1], "Deed { door: Port, method: DELETE, path: \"/api/v1/bans/10.0.0.9\", status: 204 }",
+        "without the query"
+    );
 }
 
 #[tokio::test]
@@ -355,4 +401,50 @@ async fn serves_ports_and_socket_until_asked_to_stop() {
     stop.request();
     running.await.unwrap().unwrap();
     assert!(!path.exists());
+}
+
+#[tokio::test]
+async fn events_go_on_where_a_client_was() {
+    let bench = bench();
+    let feed = bench.server.feed();
+    let change = |number: i64| Change {
+        table: BanRecord::table(),
+        key: vec![Cell::Text(format!("10.0.0.{number}").into())],
+        row: None,
+    };
+    let follow = |id: Option<String>| {
+        let mut request = http::Request::get("/api/v1/events?record=bans").header("host", "127.0.0.1:8097");
+        request = request.header("authorization", &bench.token);
+        if let Some(id) = id {
+            request = request.header("last-event-id", id);
+        }
+        bench.server.router(Door::Port).call(request.body(Body::empty()).unwrap())
+    };
+    let first = follow(None).await.unwrap();
+    assert_eq!(first.headers()["content-type"], "text/event-stream");
+    let mut body = first.into_body();
+    let mut said = async || {
+        let frame = body.frame().await.unwrap().unwrap().into_data().unwrap();
+        String::from_utf8(frame.to_vec()).unwrap()
+    };
+    assert!(said().await.contains("event: ready"));
+    feed.publish(vec![change(1), change(2)]);
+    let text = said().await;
+    assert!(text.contains(r#"data: {"record":"bans","key":"10.0.0.1","row":null}"#), "{text}");
+    let last = text.lines().filter_map(|line| line.strip_prefix("id: ")).next_back().unwrap().to_owned();
+    feed.publish(vec![change(3)]);
+    let mut again = follow(Some(last.clone())).await.unwrap().into_body();
+    let greeting = again.frame().await.unwrap().unwrap().into_data().unwrap();
+    assert!(String::from_utf8_lossy(&greeting).contains("event: ready"));
+    let missed = again.frame().await.unwrap().unwrap().into_data().unwrap();
+    assert!(String::from_utf8_lossy(&missed).contains("10.0.0.3"), "what came meanwhile, and only that");
+    assert!(!String::from_utf8_lossy(&missed).contains("10.0.0.2"));
+    let other_life = follow(Some("0000-1".to_owned())).await.unwrap();
+    let greeting = other_life.into_body().frame().await.unwrap().unwrap().into_data().unwrap();
+    assert!(String::from_utf8_lossy(&greeting).contains("event: missed"));
+    let unknown = bench.get("/api/v1/events?record=nothing", &[("authorization", &bench.token)]).await;
+    assert_eq!(
+        (unknown.status(), json_of(&unknown)["field"].clone()),
+        (StatusCode::BAD_REQUEST, json!("record"))
+    );
 }

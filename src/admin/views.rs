@@ -138,44 +138,6 @@ pub struct BanRequest {
     pub duration: Option<Span>,
 }
 
-/// A blob.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BlobView {
-    /// Its address.
-    pub digest: Digest,
-    /// Its bytes.
-    pub size: u64,
-    /// When it was stored, RFC 3339.
-    pub stored_at: String,
-    /// When it was last used, RFC 3339.
-    pub last_used: String,
-    /// How often it was used.
-    pub hits: u64,
-    /// Whether it is kept from eviction.
-    pub pinned: bool,
-    /// Whether it came from the origin itself.
-    pub first_hand: bool,
-    /// URLs that led to it, secrets left out.
-    pub urls: Vec<String>,
-}
-
-/// What a URL led to.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ResourceView {
-    /// The URL, secrets left out.
-    pub url: String,
-    /// The status stored.
-    pub status: u16,
-    /// The blob; none for an answer without a body.
-    pub digest: Option<Digest>,
-    /// Its bytes.
-    pub size: u64,
-    /// When the origin answered, RFC 3339.
-    pub answered_at: String,
-    /// Whether neighbours may have it.
-    pub shareable: bool,
-}
-
 /// How a URL is treated, and what became of its last answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExplanationView {
@@ -232,21 +194,4 @@ pub struct ReloadView {
     pub applied: Vec<String>,
     /// Keys that changed but need a restart.
     pub need_restart: Vec<String>,
-}
-
-/// A part of a long list.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Page<T> {
-    /// The things.
-    pub items: Vec<T>,
-    /// Where the next part begins: give it as `after`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub next: Option<String>,
-}
-
-impl<T> Page<T> {
-    /// A list that fits.
-    pub fn whole(items: Vec<T>) -> Self {
-        Self { items, next: None }
-    }
 }

@@ -5,8 +5,10 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+use super::records;
 use super::setup::Program;
 use crate::digest::Stated;
+use crate::index::{BanRecord, BlobRecord, EventRecord, PeerRecord, TransferRecord};
 use crate::unit::{ByteSize, Rate, Span};
 
 /// Peer-to-peer caching download daemon: a download comes once from the origin, then from the neighbour.
@@ -38,14 +40,22 @@ pub(crate) enum Command {
     /// Show what the daemon is, holds and did
     Status(JsonArgs),
     /// List the neighbours
+    #[command(after_long_help = records::help::<PeerRecord>())]
     Peers(JsonArgs),
-    /// List running transfers
-    Transfers(JsonArgs),
+    /// List running transfers, and those that ended
+    #[command(after_long_help = records::help::<TransferRecord>())]
+    Transfers(TransfersArgs),
     /// List, add and lift bans
+    #[command(after_long_help = records::help::<BanRecord>())]
     Bans(BansArgs),
+    /// List what administrators did
+    #[command(after_long_help = records::help::<EventRecord>())]
+    Events(EventsArgs),
     /// List what is held
+    #[command(after_long_help = records::help::<BlobRecord>())]
     Ls(LsArgs),
     /// Show what is known about a blob or URL
+    #[command(after_long_help = records::help::<BlobRecord>())]
     Info(ThingArgs),
     /// Keep a blob from eviction
     Pin(ThingArgs),
@@ -195,10 +205,39 @@ pub(crate) enum BansAction {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct TransfersArgs {
+    /// Those that ended too
+    #[arg(long)]
+    pub(super) all: bool,
+    /// Print one JSON document
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct EventsArgs {
+    /// The last so many
+    #[arg(long, value_name = "NUMBER", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(super) last: u32,
+    /// Print one JSON document
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Debug, Default, Args)]
 pub(crate) struct LsArgs {
     /// Part of a URL, or the beginning of a digest
     #[arg(default_value = "")]
     pub(super) filter: String,
+    /// Only what meets this, such as size=gt.1048576 or labels.team=eq.ops; may be given again
+    #[arg(long = "where", value_name = "COLUMN=OPERATOR.VALUE")]
+    pub(super) conditions: Vec<String>,
+    /// In this order, such as last_used.desc,size
+    #[arg(long, value_name = "COLUMNS")]
+    pub(super) order: Option<String>,
+    /// Show these columns, with commas between
+    #[arg(long, value_name = "COLUMNS", value_delimiter = ',', conflicts_with = "json")]
+    pub(super) columns: Vec<String>,
     /// Print one JSON document
     #[arg(long)]
     pub(super) json: bool,

@@ -6,8 +6,10 @@ use serde_json::{Value, json};
 use super::admin_client::AdminClient;
 use super::args::{BansAction, BansArgs};
 use super::table::Table;
-use super::{ConfigFile, Exit, Failure, Output};
-use crate::admin::{BanRequest, BanView, Page};
+use super::{ConfigFile, Exit, Failure, Output, records};
+use crate::admin::{BanRequest, BanView};
+use crate::index::BanRecord;
+use crate::orm::Record as _;
 
 pub(super) fn run(node: &ConfigFile, args: &BansArgs) -> Result<Exit, Failure> {
     let client = AdminClient::of(node)?;
@@ -36,14 +38,14 @@ pub(super) fn run(node: &ConfigFile, args: &BansArgs) -> Result<Exit, Failure> {
 }
 
 fn list(client: &AdminClient, out: &mut Output, json: bool) -> Result<(), Failure> {
+    let bans: Vec<Value> = client.get("/api/v1/bans?order=until.desc&limit=10000")?;
     if json {
-        return out.json(&client.get::<Page<Value>>("/api/v1/bans")?.items);
+        return out.json(&bans);
     }
-    let bans = client.get::<Page<BanView>>("/api/v1/bans")?.items;
     if bans.is_empty() {
         return out.line("nobody is refused");
     }
-    out.text(&table(&bans).text())
+    out.text(&records::table(BanRecord::table(), &["address", "until", "count", "reason"], &bans).text())
 }
 
 pub(super) fn table(bans: &[BanView]) -> Table {

@@ -7,33 +7,32 @@ use serde_json::{Value, json};
 
 use super::admin_client::AdminClient;
 use super::args::{GcArgs, LsArgs, ThingArgs, VerifyArgs};
-use super::table::Table;
+use super::records::{self, escaped};
 use super::{ConfigFile, Exit, Failure, Output};
-use crate::admin::{BlobView, GcRequest, GcView, Page, ResourceView, VerifyView};
+use crate::admin::{GcRequest, GcView, VerifyView};
 use crate::digest::Digest;
+use crate::index::{BlobRecord, ResourceRecord};
+use crate::orm::{Record as _, TableSpec};
 use crate::unit::ByteSize;
+
+/// Rows asked for at once.
+const PAGE: usize = 10_000;
+/// What a blob is shown with besides its own columns.
+const WITH: &str = "pins(digest),labels(labels),resources(shown_url)";
 
 /// Lists blobs.
 pub(super) fn ls(node: &ConfigFile, args: &LsArgs) -> Result<Exit, Failure> {
     let client = AdminClient::of(node)?;
-    let blobs = all_blobs(&client, &args.filter)?;
+    let blobs = all_blobs(&client, args)?;
     let mut out = Output::new();
     if args.json {
         out.json(&blobs)?;
         return Ok(Exit::Done);
     }
-    let mut table = Table::new(&["DIGEST", ">SIZE", ">HITS", "LAST USED", "PIN", "URL"]);
-    for blob in &blobs {
-        table.row([
-            blob.digest.hex(),
-            ByteSize(blob.size).to_string(),
-            blob.hits.to_string(),
-            blob.last_used.clone(),
-            if blob.pinned { "pin" } else { "" }.to_owned(),
-            blob.urls.first().cloned().unwrap_or_default(),
-        ]);
-    }
-    out.text(&table.text())?;
+    let usual = ["digest", "size", "hits", "last_used", "pinned", "urls"];
+    let chosen: Vec<&str> = args.columns.iter().map(String::as_str).collect();
+    let names = if chosen.is_empty() { usual.as_slice() } else { chosen.as_slice() };
+    out.text(&records::table(BlobRecord::table(), names, &blobs).text())?;
     Ok(Exit::Done)
 }
 
@@ -42,8 +41,8 @@ pub(super) fn info(node: &ConfigFile, args: &ThingArgs) -> Result<Exit, Failure>
     let client = AdminClient::of(node)?;
     let mut out = Output::new();
     if let Some(digest) = as_digest(&args.thing)? {
-        let blob: Value = client.get(&format!("/api/v1/blobs/{digest}"))?;
-        return members(&mut out, &[blob], args.json);
+        let blob: Value = client.get(&format!("/api/v1/blobs/{digest}?select=*,{WITH}"))?;
+        return members(&mut out, BlobRecord::table(), &[plainly(blob)], args.json);
     }
     let explained: Value = client.get(&format!("/api/v1/explanation?url={}", escaped(&args.thing)))?;
     let mut found: Vec<Value> = match resources(&client, &args.thing) {
@@ -53,7 +52,24 @@ pub(super) fn info(node: &ConfigFile, args: &ThingArgs) -> Result<Exit, Failure>
         Err(failure) => return Err(failure),
     };
     found.iter_mut().for_each(|resource| explain(resource, &explained));
-    members(&mut out, &found, args.json)
+    members(&mut out, ResourceRecord::table(), &found, args.json)
+}
+
+/// A blob with what leads to it as plain members: whether it is pinned, its labels, its URLs.
+fn plainly(mut blob: Value) -> Value {
+    let Some(members) = blob.as_object_mut() else { return blob };
+    let pinned = members.remove("pins").is_some_and(|pin| !pin.is_null());
+    let labels = members.remove("labels").and_then(|mut row| row.get_mut("labels").map(Value::take));
+    let urls: Vec<Value> = match members.remove("resources") {
+        Some(Value::Array(rows)) => {
+            rows.into_iter().filter_map(|mut row| row.get_mut("shown_url").map(Value::take)).collect()
+        }
+        _ => Vec::new(),
+    };
+    members.insert("pinned".to_owned(), pinned.into());
+    members.insert("labels".to_owned(), labels.unwrap_or_else(|| json!({})));
+    members.insert("urls".to_owned(), urls.into());
+    blob
 }
 
 /// Adds how the URL is treated to what it led to.
@@ -110,7 +126,7 @@ pub(super) fn verify(node: &ConfigFile, args: &VerifyArgs) -> Result<Exit, Failu
     let client = AdminClient::of(node)?;
     let digests = match &args.thing {
         Some(thing) => digests_of(&client, thing)?,
-        None => all_blobs(&client, "")?.into_iter().map(|blob| blob.digest).collect(),
+        None => digests(&all_blobs(&client, &LsArgs::default())?),
     };
     let (mut sound, mut damaged) = (0_usize, Vec::new());
     for digest in digests {
@@ -169,39 +185,82 @@ fn on_each(
     Ok(Exit::Done)
 }
 
-fn all_blobs(client: &AdminClient, filter: &str) -> Result<Vec<BlobView>, Failure> {
-    let (mut blobs, mut after) = (Vec::new(), String::new());
+/// All blobs that are asked for, page by page: in the order of their digests each page goes on after the last
+/// one, in another order after so many.
+fn all_blobs(client: &AdminClient, args: &LsArgs) -> Result<Vec<Value>, Failure> {
+    let mut filters: Vec<String> =
+        args.conditions.iter().map(|condition| format!("&{}", parameter(condition))).collect();
+    filters.extend(filter(&args.filter));
+    let order = args.order.as_deref().unwrap_or("digest");
+    let query =
+        format!("/api/v1/blobs?limit={PAGE}&select=*,{WITH}&order={}{}", escaped(order), filters.concat());
+    let (mut blobs, mut from) = (Vec::new(), String::new());
     loop {
-        let path = format!("/api/v1/blobs?limit=10000&filter={}{after}", escaped(filter));
-        let page: Page<BlobView> = client.get(&path)?;
-        blobs.extend(page.items);
-        match page.next {
-            Some(next) => after = format!("&after={next}"),
-            None => return Ok(blobs),
+        let page: Vec<Value> = client.get(&format!("{query}{from}"))?;
+        let full = page.len() == PAGE;
+        blobs.extend(page.into_iter().map(plainly));
+        if !full {
+            return Ok(blobs);
         }
+        let last =
+            blobs.last().and_then(|blob| blob.get("digest")).and_then(Value::as_str).unwrap_or_default();
+        from = match args.order {
+            None => format!("&digest=gt.{last}"),
+            Some(_) => format!("&offset={}", blobs.len()),
+        };
     }
 }
 
-fn resources<T: serde::de::DeserializeOwned>(client: &AdminClient, url: &str) -> Result<Vec<T>, Failure> {
-    let page: Page<T> = client.get(&format!("/api/v1/resources?url={}", escaped(url)))?;
-    if page.items.is_empty() {
+/// `column=operator.value` as it stands in a query.
+fn parameter(condition: &str) -> String {
+    let (name, value) = condition.split_once('=').unwrap_or((condition, ""));
+    format!("{}={}", escaped(name), escaped(value))
+}
+
+/// The filter of a part of a URL or the beginning of a digest.
+fn filter(text: &str) -> Option<String> {
+    if text.is_empty() {
+        return None;
+    }
+    let quoted = text.replace('\\', "\\\\").replace('*', "\\*").replace('%', "\\%").replace('_', "\\_");
+    let quoted = quoted.replace('"', "_");
+    let url = format!("resources.shown_url.ilike.\"*{quoted}*\"");
+    let hex = text.strip_prefix("sha256:").unwrap_or(text).to_ascii_lowercase();
+    let is_hex = hex.len() <= 64 && hex.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let group = if is_hex {
+        format!("({url},and(digest.gte.{hex:0<64},digest.lte.{hex:f<64}))")
+    } else {
+        format!("({url})")
+    };
+    Some(format!("&or={}", escaped(&group)))
+}
+
+fn resources(client: &AdminClient, url: &str) -> Result<Vec<Value>, Failure> {
+    let found: Vec<Value> = client.get(&format!("/api/v1/resources?url=eq.{}", escaped(url)))?;
+    if found.is_empty() {
         return Err(Failure::new(Exit::NotFound, format!("nothing is known about {url}"))
             .hint("give the whole URL as it was asked for; `larder ls` lists what is held"));
     }
-    Ok(page.items)
+    Ok(found)
+}
+
+/// The digests of rows, each once.
+fn digests(rows: &[Value]) -> Vec<Digest> {
+    let mut digests: Vec<Digest> = Vec::new();
+    for text in rows.iter().filter_map(|row| row.get("digest")).filter_map(Value::as_str) {
+        match text.parse() {
+            Ok(digest) if !digests.contains(&digest) => digests.push(digest),
+            _ => {}
+        }
+    }
+    digests
 }
 
 fn digests_of(client: &AdminClient, thing: &str) -> Result<Vec<Digest>, Failure> {
     if let Some(digest) = as_digest(thing)? {
         return Ok(vec![digest]);
     }
-    let found: Vec<ResourceView> = resources(client, thing)?;
-    let mut digests: Vec<Digest> = Vec::new();
-    for digest in found.into_iter().filter_map(|resource| resource.digest) {
-        if !digests.contains(&digest) {
-            digests.push(digest);
-        }
-    }
+    let digests = digests(&resources(client, thing)?);
     if digests.is_empty() {
         return Err(Failure::new(Exit::NotFound, format!("{thing} led to no blob")));
     }
@@ -220,16 +279,7 @@ fn as_digest(thing: &str) -> Result<Option<Digest>, Failure> {
     })
 }
 
-/// Query text: everything but plain letters and digits escaped.
-fn escaped(text: &str) -> String {
-    let byte = |byte: u8| match byte {
-        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => char::from(byte).to_string(),
-        other => format!("%{other:02X}"),
-    };
-    text.bytes().map(byte).collect()
-}
-
-fn members(out: &mut Output, things: &[Value], json: bool) -> Result<Exit, Failure> {
+fn members(out: &mut Output, spec: &TableSpec, things: &[Value], json: bool) -> Result<Exit, Failure> {
     if json {
         match things {
             [one] => out.json(one)?,
@@ -241,20 +291,7 @@ fn members(out: &mut Output, things: &[Value], json: bool) -> Result<Exit, Failu
         if at > 0 {
             out.line("")?;
         }
-        let mut table = Table::new(&["MEMBER", "VALUE"]);
-        for (name, value) in thing.as_object().into_iter().flatten() {
-            let shown = as_text(value);
-            table.row([name.clone(), shown]);
-        }
-        out.text(&table.text())?;
+        out.text(&records::members(spec, thing).text())?;
     }
     Ok(Exit::Done)
-}
-
-fn as_text(value: &Value) -> String {
-    match (value.as_str(), value.as_array()) {
-        (Some(text), _) => text.to_owned(),
-        (None, Some(items)) => items.iter().map(as_text).collect::<Vec<_>>().join(" "),
-        (None, None) => value.to_string(),
-    }
 }

@@ -1,28 +1,37 @@
-//! `larder transfers`: what is being downloaded now.
+//! `larder transfers`: what is being downloaded now, and what was.
 
 use serde_json::Value;
 
 use super::admin_client::AdminClient;
 use super::answers::Transfer;
-use super::args::JsonArgs;
+use super::args::TransfersArgs;
 use super::table::Table;
-use super::{ConfigFile, Exit, Failure, Output};
-use crate::admin::Page;
+use super::{ConfigFile, Exit, Failure, Output, records};
+use crate::index::TransferRecord;
+use crate::orm::Record as _;
 use crate::unit::ByteSize;
 
-pub(super) fn run(node: &ConfigFile, args: &JsonArgs) -> Result<Exit, Failure> {
+pub(super) fn run(node: &ConfigFile, args: &TransfersArgs) -> Result<Exit, Failure> {
     let client = AdminClient::of(node)?;
     let mut out = Output::new();
+    let filter = if args.all { "" } else { "&state=eq.running" };
+    let path = format!("/api/v1/transfers?order=started_at.desc&limit=10000{filter}");
+    let mut transfers: Vec<Value> = client.get(&path)?;
+    transfers.reverse();
     if args.json {
-        out.json(&client.get::<Page<Value>>("/api/v1/transfers")?.items)?;
-        return Ok(Exit::Done);
+        out.json(&transfers)?;
+    } else if transfers.is_empty() {
+        out.line(if args.all {
+            "no transfers yet"
+        } else {
+            "no transfers running; --all shows those that ended"
+        })?;
+    } else {
+        let running: &[&str] = &["source", "received", "size", "readers", "url"];
+        let all: &[&str] = &["started_at", "state", "source", "received", "size", "url"];
+        let names = if args.all { all } else { running };
+        out.text(&records::table(TransferRecord::table(), names, &transfers).text())?;
     }
-    let transfers = client.get::<Page<Transfer>>("/api/v1/transfers")?.items;
-    if transfers.is_empty() {
-        out.line("no transfers running")?;
-        return Ok(Exit::Done);
-    }
-    out.text(&table(&transfers).text())?;
     Ok(Exit::Done)
 }
 

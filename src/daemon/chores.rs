@@ -1,8 +1,12 @@
-//! Timed chores: bringing index and disk in step after the start, making room, watching the disk, the backup.
+//! Timed chores: bringing index and disk in step after the start, making room, watching the disk, the hourly
+//! sums, the backup.
 
 use std::time::Duration;
 
 use super::build::House;
+use super::sources;
+use crate::fetch::Traffic;
+use crate::index::UsageRecord;
 use crate::shutdown::Shutdown;
 
 /// How often room is made and bans are looked over.
@@ -18,10 +22,15 @@ pub(super) async fn run(house: House, stop: Shutdown) {
     };
     first.await;
     let mut since_backup = BACKUP;
+    let mut counted = Counted::default();
     loop {
-        tokio::select! {
-            () = stop.requested() => return,
-            () = tokio::time::sleep(SWEEP) => {}
+        let stopping = tokio::select! {
+            () = stop.requested() => true,
+            () = tokio::time::sleep(SWEEP) => false,
+        };
+        counted.add(&house);
+        if stopping {
+            return;
         }
         let sweeper = house.clone();
         blocking(move || sweep(&sweeper)).await;
@@ -31,6 +40,31 @@ pub(super) async fn run(house: House, stop: Shutdown) {
             let keeper = house.clone();
             blocking(move || backup(&keeper)).await;
         }
+    }
+}
+
+/// What of the traffic stands in the hourly sums already.
+#[derive(Default)]
+struct Counted(Traffic);
+
+impl Counted {
+    /// Adds what came since the last time to the sums of this hour.
+    fn add(&mut self, house: &House) {
+        let (now, before) = (sources::traffic(house), self.0);
+        let more = UsageRecord {
+            requests: now.requests.saturating_sub(before.requests),
+            bytes_to_clients: now.bytes_to_clients.saturating_sub(before.bytes_to_clients),
+            bytes_from_cache: now.bytes_from_cache.saturating_sub(before.bytes_from_cache),
+            bytes_from_peers: now.bytes_from_peers.saturating_sub(before.bytes_from_peers),
+            bytes_from_origin: now.bytes_from_origin.saturating_sub(before.bytes_from_origin),
+            bytes_to_peers: now.bytes_to_peers.saturating_sub(before.bytes_to_peers),
+            bytes_discarded: now.bytes_discarded.saturating_sub(before.bytes_discarded),
+            ..UsageRecord::default()
+        };
+        if more != UsageRecord::default() {
+            house.cache.index().add_usage(more, house.clock.now());
+        }
+        self.0 = now;
     }
 }
 
@@ -48,6 +82,7 @@ fn reconcile(house: &House, stop: &Shutdown) {
 
 fn sweep(house: &House) {
     house.bans.sweep();
+    house.cache.index().forget_old(house.clock.now());
     match house.cache.sweep(None) {
         Ok((0, _)) => {}
         Ok((blobs, bytes)) => tracing::info!(blobs, bytes, "made room"),

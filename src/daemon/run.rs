@@ -14,7 +14,7 @@ use super::neighbours::{Seat, Site};
 use super::ports::Ports;
 use super::reload::Reloader;
 use super::sources::{self, ReloadRequest};
-use super::{DaemonError, Notifier, Signal, Signals, chores};
+use super::{DaemonError, Notifier, Signal, Signals, chores, records};
 use crate::admin::{self, About, Listeners, Readiness};
 use crate::config::Config;
 use crate::mormot;
@@ -99,7 +99,14 @@ fn begin(start: Start) -> Result<Running, DaemonError> {
     let mormot: Arc<ArcSwapOption<mormot::Mormot>> = Arc::default();
     let sources = sources::sources(&house, about(&start.config, &house), ready, &seat, &mormot);
     let control = sources::control(&house, reload);
-    let server = admin::Server::new(&start.config.admin, token, sources, control);
+    let server = admin::Server::new(
+        &start.config.admin,
+        token,
+        sources,
+        control,
+        records::api(&house, &seat),
+        end.clone(),
+    );
     ports.announce();
     tracing::info!(proxy = ?ports.proxy_addresses(), node = %house.identity.node(), "ready");
     let Ports { proxy, admin, peers, mormot: listener } = ports;

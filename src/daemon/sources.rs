@@ -8,13 +8,13 @@ use tokio::sync::{mpsc, oneshot, watch};
 use super::build::House;
 use super::neighbours::Seat;
 use crate::admin::{
-    About, ActionError, BanView, BlobView, CacheView, Control, ExplanationView, GcRequest, GcView,
-    MormotView, PeerView, Readiness, ReloadView, ResourceView, Sources, VerifyView,
+    About, ActionError, BanView, CacheView, Control, Deed, ExplanationView, GcRequest, GcView, MormotView,
+    PeerView, Readiness, ReloadView, Sources, VerifyView,
 };
 use crate::ban::Ban;
 use crate::cache::Verdict;
 use crate::digest::Digest;
-use crate::fetch::Explanation;
+use crate::fetch::{Explanation, Traffic};
 use crate::http::Target;
 use crate::mormot::Mormot;
 use crate::store::StoreError;
@@ -30,17 +30,12 @@ pub(super) fn sources(
     seat: &Seat,
     mormot: &Arc<ArcSwapOption<Mormot>>,
 ) -> Sources {
-    let traffic = {
-        let (engine, uplink) = (house.engine.clone(), house.uplink.clone());
-        move || {
-            let mut traffic = engine.ledger().traffic();
-            traffic.bytes_to_peers = uplink.sent();
-            traffic
-        }
-    };
+    let counting = house.clone();
+    let traffic = move || traffic(&counting);
     let (engine, cache, bans, seat) =
         (house.engine.clone(), house.cache.clone(), house.bans.clone(), seat.clone());
-    let (blobs, resources, explaining) = (house.clone(), house.clone(), house.clone());
+    let (audited, explaining) = (house.clone(), house.clone());
+    let deed = move |deed: Deed| audited.cache.index().put_event(super::records::event(&audited, deed));
     Sources {
         about,
         clock: Arc::clone(&house.clock),
@@ -55,10 +50,16 @@ pub(super) fn sources(
         },
         peers: Box::new(move || peers(&seat)),
         bans: Box::new(move || bans.list().into_iter().map(ban_view).collect()),
-        blobs: Box::new(move || all_blobs(&blobs)),
-        resources: Box::new(move |url| resources_of(&resources, url)),
         explain: Box::new(move |url| explained(&explaining, url)),
+        deed: Box::new(deed),
     }
+}
+
+/// Which bytes came from where since the start.
+pub(super) fn traffic(house: &House) -> Traffic {
+    let mut traffic = house.engine.ledger().traffic();
+    traffic.bytes_to_peers = house.uplink.sent();
+    traffic
 }
 
 fn cache_view(cache: &crate::cache::Cache) -> CacheView {
@@ -71,7 +72,7 @@ fn cache_view(cache: &crate::cache::Cache) -> CacheView {
     }
 }
 
-fn peers(seat: &Seat) -> Vec<PeerView> {
+pub(super) fn peers(seat: &Seat) -> Vec<PeerView> {
     let Some(joined) = seat.joined() else { return Vec::new() };
     let view = |peer: Arc<crate::discovery::Peer>| PeerView {
         node: peer.node,
@@ -95,35 +96,6 @@ fn ban_view(ban: Ban) -> BanView {
     BanView { address: ban.address, reason: ban.reason, until: ban.until.to_string() }
 }
 
-fn all_blobs(house: &House) -> Vec<BlobView> {
-    let index = house.cache.index();
-    let view = |record: Arc<crate::index::BlobRecord>| BlobView {
-        digest: record.digest,
-        size: record.size,
-        stored_at: record.stored_at.to_string(),
-        last_used: record.last_used.to_string(),
-        hits: record.hits,
-        pinned: house.cache.is_pinned(&record.digest),
-        first_hand: record.first_hand,
-        urls: index.resources_of(&record.digest).iter().map(|r| r.shown_url.clone()).collect(),
-    };
-    index.blobs().into_iter().map(view).collect()
-}
-
-fn resources_of(house: &House, url: &str) -> Vec<ResourceView> {
-    let target = url.parse().ok().and_then(|uri| Target::from_uri(&uri).ok());
-    let Some(target) = target else { return Vec::new() };
-    let view = |record: &Arc<crate::index::ResourceRecord>| ResourceView {
-        url: record.shown_url.clone(),
-        status: record.answer.head.status,
-        digest: record.digest,
-        size: record.size,
-        answered_at: record.answer.response_time.to_string(),
-        shareable: record.shareable,
-    };
-    house.cache.variants(&house.engine.url_key(&target)).iter().map(view).collect()
-}
-
 fn explained(house: &House, url: &str) -> Option<ExplanationView> {
     let target = Target::from_uri(&url.parse().ok()?).ok()?;
     let Explanation { rule, last } = house.engine.explain(&target);
@@ -140,21 +112,15 @@ fn explained(house: &House, url: &str) -> Option<ExplanationView> {
 
 /// What can be done.
 pub(super) fn control(house: &House, reload: mpsc::Sender<ReloadRequest>) -> Control {
-    let (ban, unban, verify) = (house.bans.clone(), house.bans.clone(), house.cache.clone());
+    let (ban, verify) = (house.bans.clone(), house.cache.clone());
     Control {
         ban: Control::action(move |request: crate::admin::BanRequest| {
             let length = request.duration.map(Into::into);
             let made = ban.add(request.address, "by an administrator", length);
             std::future::ready(made.map(ban_view).map_err(|exempt| ActionError::Refused(exempt.to_string())))
         }),
-        unban: Control::action(move |address| {
-            let lifted = unban.remove(address);
-            let missing = || ActionError::NotFound(format!("{address} is not banned"));
-            std::future::ready(lifted.then_some(()).ok_or_else(missing))
-        }),
         reload: Control::action(move |()| ask_reload(reload.clone())),
         verify: Control::action(move |digest| verified(verify.clone(), digest)),
-        remove: on_disk(house, |house, digest| house.cache.remove(digest)),
         pin: on_disk(house, |house, digest| house.cache.pin(digest)),
         unpin: on_disk(house, |house, digest| house.cache.unpin(digest)),
         gc: {

@@ -8,6 +8,7 @@ use super::judge::Judge;
 use super::ledger::From;
 use super::outcome;
 use super::view::TransferView;
+use crate::clock::Timestamp;
 use crate::digest::Digest;
 use crate::http::StoredHead;
 use crate::policy::{Answer, Variance};
@@ -18,6 +19,7 @@ use crate::store::{End, Growing};
 pub struct Running {
     id: String,
     url: String,
+    started_at: Timestamp,
     /// Replaced only while nobody has been told of it.
     answer: Mutex<(Arc<Answer>, bool)>,
     variance: Variance,
@@ -37,6 +39,7 @@ pub struct Running {
 /// What a transfer starts with.
 pub(super) struct Opening {
     pub(super) url: String,
+    pub(super) started_at: Timestamp,
     pub(super) answer: Answer,
     pub(super) variance: Variance,
     pub(super) judge: Judge,
@@ -51,6 +54,7 @@ impl Running {
         Arc::new(Self {
             id,
             url: opening.url,
+            started_at: opening.started_at,
             answer: Mutex::new((Arc::new(opening.answer), false)),
             variance: opening.variance,
             judge: Mutex::new(opening.judge),
@@ -180,6 +184,7 @@ impl Running {
             received: progress.received,
             size: progress.total,
             readers: self.growing.readers(),
+            started_at: self.started_at,
         }
     }
 }

@@ -108,6 +108,7 @@ impl Transfer {
         let tally = Tally::new(engine.0.ledger.clone(), begin.source.from, resumed);
         let opening = Opening {
             url: begin.case.want.target.shown(),
+            started_at: engine.0.clock.now(),
             answer: begin.answer,
             variance: begin.variance,
             judge: begin.judge,

@@ -15,4 +15,7 @@ pub struct TransferView {
     pub size: Option<u64>,
     /// How many readers follow it.
     pub readers: usize,
+    /// When it began.
+    #[serde(skip)]
+    pub started_at: crate::clock::Timestamp,
 }

@@ -24,7 +24,7 @@ crate::record! {
         /// Algorithm and value.
         stated: Stated,
         /// The blob that has it.
-        blob: Digest,
+        blob: Digest [relates = "blobs(digest)"],
         /// When it was reckoned.
         reckoned_at: Timestamp,
     }

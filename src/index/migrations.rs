@@ -2,22 +2,36 @@
 //! line in its record and a new step at the end of its list.
 
 use super::{
-    BanRecord, BlobRecord, CutRecord, DigestRecord, ExpectationRecord, ResourceRecord, SettingRecord,
+    BanRecord, BlobRecord, CutRecord, DigestRecord, EventRecord, ExpectationRecord, LabelRecord,
+    ResourceRecord, SettingRecord, TransferRecord, UsageRecord,
 };
 use crate::orm::{Record as _, Schema, Step};
 
 /// `index.db`.
 pub(super) const INDEX: Schema = Schema {
     application_id: 0x4c44_0001,
-    tables: &[BlobRecord::TABLE, ResourceRecord::TABLE, ExpectationRecord::TABLE, DigestRecord::TABLE],
-    steps: &[Step(EXPECTATIONS), Step(DIGESTS)],
+    tables: &[
+        BlobRecord::TABLE,
+        ResourceRecord::TABLE,
+        ExpectationRecord::TABLE,
+        DigestRecord::TABLE,
+        TransferRecord::TABLE,
+    ],
+    steps: &[Step(EXPECTATIONS), Step(DIGESTS), Step(TRANSFERS)],
 };
 
 /// `state.db`.
 pub(super) const STATE: Schema = Schema {
     application_id: 0x4c44_0002,
-    tables: &[BanRecord::TABLE, CutRecord::TABLE, SettingRecord::TABLE],
-    steps: &[],
+    tables: &[
+        BanRecord::TABLE,
+        CutRecord::TABLE,
+        SettingRecord::TABLE,
+        LabelRecord::TABLE,
+        UsageRecord::TABLE,
+        EventRecord::TABLE,
+    ],
+    steps: &[Step(LABELS_USAGE_EVENTS)],
 };
 
 /// 1 to 2: digests that were stated for URLs.
@@ -38,3 +52,74 @@ const DIGESTS: &str = r#"CREATE TABLE "digests" (
     "reckoned_at" INTEGER NOT NULL,
     PRIMARY KEY ("stated_key")
 ) STRICT, WITHOUT ROWID;"#;
+
+/// 3 to 4: the history of transfers.
+const TRANSFERS: &str = r#"CREATE TABLE "transfers" (
+    "id" TEXT NOT NULL,
+    "url" TEXT NOT NULL,
+    "source" TEXT NOT NULL,
+    "digest" BLOB CHECK (length("digest") = 32),
+    "size" INTEGER,
+    "received" INTEGER NOT NULL,
+    "readers" INTEGER NOT NULL,
+    "state" TEXT NOT NULL,
+    "started_at" INTEGER NOT NULL,
+    "ended_at" INTEGER,
+    PRIMARY KEY ("id")
+) STRICT, WITHOUT ROWID;
+CREATE INDEX "transfers_ended_at" ON "transfers" ("ended_at");"#;
+
+/// 1 to 2: labels, hourly sums, what administrators did.
+const LABELS_USAGE_EVENTS: &str = r#"CREATE TABLE "labels" (
+    "digest" BLOB NOT NULL CHECK (length("digest") = 32),
+    "labels" TEXT NOT NULL DEFAULT ('{}') CHECK (json_valid("labels")),
+    "version" INTEGER NOT NULL,
+    PRIMARY KEY ("digest")
+) STRICT, WITHOUT ROWID;
+CREATE INDEX "labels_labels_team" ON "labels" ("labels" ->> '$."team"');
+CREATE TABLE "usage" (
+    "hour" INTEGER NOT NULL,
+    "requests" INTEGER NOT NULL,
+    "bytes_to_clients" INTEGER NOT NULL,
+    "bytes_from_cache" INTEGER NOT NULL,
+    "bytes_from_peers" INTEGER NOT NULL,
+    "bytes_from_origin" INTEGER NOT NULL,
+    "bytes_to_peers" INTEGER NOT NULL,
+    "bytes_discarded" INTEGER NOT NULL,
+    PRIMARY KEY ("hour")
+) STRICT, WITHOUT ROWID;
+CREATE TABLE "events" (
+    "id" INTEGER NOT NULL,
+    "at" INTEGER NOT NULL,
+    "door" TEXT NOT NULL,
+    "method" TEXT NOT NULL,
+    "path" TEXT NOT NULL,
+    "status" INTEGER NOT NULL,
+    PRIMARY KEY ("id")
+) STRICT, WITHOUT ROWID;
+CREATE INDEX "events_at" ON "events" ("at");"#;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A table that was lifted step by step is the table that is made anew.
+    #[test]
+    fn steps_lead_to_the_definitions() {
+        for (schema, steps) in [(INDEX, INDEX.steps), (STATE, STATE.steps)] {
+            let squeezed = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+            let by_steps: Vec<String> = steps.iter().map(|step| squeezed(step.0)).collect();
+            for table in schema.tables {
+                let made = squeezed(&table.create());
+                let created = format!("CREATE TABLE \"{}\"", table.name);
+                if by_steps.iter().any(|step| step.contains(&created)) {
+                    assert!(
+                        made.split(';').all(|one| by_steps.iter().any(|step| step.contains(one.trim()))),
+                        "{}",
+                        table.create()
+                    );
+                }
+            }
+        }
+    }
+}

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::migrations::{INDEX, STATE};
 use super::shelf::{IndexShelf, StateShelf};
 use crate::clock::Timestamp;
-use crate::orm::{Database, DbError, Kind, Schema};
+use crate::orm::{Database, DbError, Feed, Kind, Schema};
 
 /// Why the index could not be opened or copied. Each is a sentence that says what to do.
 #[derive(Debug, thiserror::Error)]
@@ -76,14 +76,18 @@ impl Folder {
         Ok(Self { index: path.join("index.db"), state: path.join("state.db") })
     }
 
-    pub(super) fn state_path(&self) -> PathBuf {
-        self.state.clone()
+    pub(super) fn paths(&self) -> (PathBuf, PathBuf) {
+        (self.index.clone(), self.state.clone())
     }
 
     /// Opens and reads `index.db`; a file that is of no use is set aside and made anew.
-    pub(super) fn index(&self) -> Result<(Database, IndexShelf), IndexError> {
+    pub(super) fn index(&self, now: Timestamp, feed: &Feed) -> Result<(Database, IndexShelf), IndexError> {
         let path = &self.index;
-        let load = |database: Database| IndexShelf::load(&database).map(|shelf| (database, shelf));
+        let load = |mut database: Database| {
+            let shelf = IndexShelf::load(&database, now, feed.clone())?;
+            database.tell(feed.clone());
+            Ok((database, shelf))
+        };
         let cause = match Database::open(path, &INDEX).and_then(load) {
             Ok(opened) => return Ok(opened),
             Err(cause) if !matches!(cause.kind(), Kind::Damaged | Kind::Unreadable) => {
@@ -102,14 +106,18 @@ impl Folder {
     }
 
     /// Opens and reads `state.db`; a damaged one is left as it is.
-    pub(super) fn state(&self, now: Timestamp) -> Result<(Database, StateShelf), IndexError> {
+    pub(super) fn state(&self, now: Timestamp, feed: &Feed) -> Result<(Database, StateShelf), IndexError> {
         let path = &self.state;
         let backup = with_suffix(path, ".backup");
         if backup.exists() && fs::metadata(path).is_ok_and(|file| file.len() == 0) {
             return Err(self.damaged(DbError::Schema("it is empty, though it has a backup".to_owned())));
         }
-        let opened = Database::open(path, &STATE)
-            .and_then(|database| StateShelf::load(&database, now).map(|shelf| (database, shelf)));
+        let load = |mut database: Database| {
+            let shelf = StateShelf::load(&database, now, feed.clone())?;
+            database.tell(feed.clone());
+            Ok((database, shelf))
+        };
+        let opened = Database::open(path, &STATE).and_then(load);
         opened.map_err(|cause| match cause.kind() {
             Kind::Damaged => self.damaged(cause),
             Kind::Busy
@@ -142,17 +150,26 @@ impl Folder {
 
 /// A new database in the place of one that was found damaged while in use. Without a cause it was set aside
 /// before: what is there now is good unless it cannot be opened.
-pub(super) fn anew(path: &Path, schema: &Schema, cause: Option<&DbError>) -> Result<Database, DbError> {
+pub(super) fn anew(
+    path: &Path,
+    schema: &Schema,
+    feed: &Feed,
+    cause: Option<&DbError>,
+) -> Result<Database, DbError> {
+    let told = |mut database: Database| {
+        database.tell(feed.clone());
+        database
+    };
     if cause.is_none() {
         match Database::open(path, schema) {
             Err(error) if matches!(error.kind(), Kind::Damaged | Kind::Unreadable) => {}
-            result => return result,
+            result => return result.map(told),
         }
     }
     let aside = set_aside(path)?;
     let cause = cause.map(ToString::to_string);
     tracing::error!(file = %path.display(), aside = %aside.display(), cause, "a damaged database is written anew");
-    Database::open(path, schema)
+    Database::open(path, schema).map(told)
 }
 
 /// Copies a database that is in use to its backup.

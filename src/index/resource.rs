@@ -31,7 +31,7 @@ crate::record! {
         /// Head and times, from which freshness is reckoned.
         answer: Answer [json],
         /// The blob it led to; none for an answer without a body.
-        digest: Option<Digest>,
+        digest: Option<Digest> [relates = "blobs(digest)"],
         /// Length of the body in bytes.
         size: u64,
         /// Whether this node got it from the origin itself.

@@ -12,10 +12,13 @@ use super::expectation::Expectations;
 use super::hot::{Hot, Seeded};
 use super::migrations::{INDEX, STATE};
 use super::resource::Resources;
-use super::{BanRecord, CutRecord, SettingRecord, open};
+use super::{
+    BanRecord, CutRecord, EventRecord, SettingRecord, TransferRecord, UsageRecord, event, open, transfer,
+    usage,
+};
 use crate::clock::Timestamp;
 use crate::digest::{Digest, StatedKey};
-use crate::orm::{Changes, Database, DbError};
+use crate::orm::{Changes, Database, DbError, Feed};
 use crate::policy::{ResourceKey, UrlKey};
 
 /// What `index.db` holds.
@@ -25,7 +28,9 @@ pub(super) struct IndexShelf {
     pub(super) resources: Resources,
     pub(super) expectations: Expectations,
     pub(super) digests: Digests,
+    pub(super) transfers: Hot<TransferRecord>,
     path: PathBuf,
+    feed: Feed,
 }
 
 /// What `state.db` holds.
@@ -34,7 +39,10 @@ pub(super) struct StateShelf {
     pub(super) bans: Hot<BanRecord>,
     pub(super) cuts: Hot<CutRecord>,
     pub(super) settings: Hot<SettingRecord>,
+    pub(super) usage: Hot<UsageRecord>,
+    pub(super) events: Hot<EventRecord>,
     path: PathBuf,
+    feed: Feed,
 }
 
 /// The keys of changed rows of `index.db`.
@@ -43,6 +51,7 @@ pub(super) struct IndexBatch {
     resources: HashSet<ResourceKey, Seeded>,
     expectations: HashSet<UrlKey, Seeded>,
     digests: HashSet<StatedKey, Seeded>,
+    transfers: HashSet<String, Seeded>,
 }
 
 /// The keys of changed rows of `state.db`.
@@ -50,23 +59,63 @@ pub(super) struct StateBatch {
     bans: HashSet<IpAddr, Seeded>,
     cuts: HashSet<(IpAddr, UrlKey), Seeded>,
     settings: HashSet<String, Seeded>,
+    usage: HashSet<Timestamp, Seeded>,
+    events: HashSet<u64, Seeded>,
 }
 
 impl IndexShelf {
-    pub(super) fn load(database: &Database) -> Result<Self, DbError> {
+    pub(super) fn load(database: &Database, now: Timestamp, feed: Feed) -> Result<Self, DbError> {
         let (blobs, resources) = (Blobs::load(database)?, Resources::load(database)?);
         let (expectations, digests) = (Expectations::load(database)?, Digests::load(database)?);
-        Ok(Self { blobs, resources, expectations, digests, path: database.path().to_owned() })
+        let transfers = Hot::<TransferRecord>::load(database)?;
+        let path = database.path().to_owned();
+        let shelf = Self { blobs, resources, expectations, digests, transfers, path, feed };
+        shelf.forget_transfers(now);
+        Ok(shelf)
+    }
+
+    pub(super) fn put_transfer(&self, record: TransferRecord) {
+        self.transfers.put(record);
+        self.transfers.bound(transfer::TRANSFERS, |transfer| transfer.ended_at);
+    }
+
+    /// Forgets the transfers that ended too long ago.
+    pub(super) fn forget_transfers(&self, now: Timestamp) {
+        self.transfers.retain(|transfer| {
+            now.since(transfer.ended_at.unwrap_or(transfer.started_at)) < transfer::REMEMBERED
+        });
     }
 }
 
 impl StateShelf {
-    pub(super) fn load(database: &Database, now: Timestamp) -> Result<Self, DbError> {
+    pub(super) fn load(database: &Database, now: Timestamp, feed: Feed) -> Result<Self, DbError> {
         let (bans, cuts) = (Hot::<BanRecord>::load(database)?, Hot::<CutRecord>::load(database)?);
         bans.bound(BANS, |ban| ban.until);
         cuts.retain(|cut| cut.until > now);
         cuts.bound(CUTS, |cut| cut.until);
-        Ok(Self { bans, cuts, settings: Hot::load(database)?, path: database.path().to_owned() })
+        let (settings, usage, events) = (Hot::load(database)?, Hot::load(database)?, Hot::load(database)?);
+        let shelf = Self { bans, cuts, settings, usage, events, path: database.path().to_owned(), feed };
+        shelf.forget_events(now);
+        Ok(shelf)
+    }
+
+    /// Adds to the sums of this hour.
+    pub(super) fn add_usage(&self, mut more: UsageRecord, now: Timestamp) {
+        more.hour = UsageRecord::hour_of(now);
+        if !self.usage.change(&more.hour, |sums| sums.add(&more)) {
+            self.usage.put(more);
+            self.usage.bound(usage::HOURS, |sums| sums.hour);
+        }
+    }
+
+    pub(super) fn put_event(&self, record: EventRecord) {
+        self.events.put(record);
+        self.events.bound(event::EVENTS, |event| event.id);
+    }
+
+    /// Forgets what was done too long ago.
+    pub(super) fn forget_events(&self, now: Timestamp) {
+        self.events.retain(|event| now.since(event.at) < event::REMEMBERED);
     }
 
     pub(super) fn put_ban(&self, mut record: BanRecord) {
@@ -103,16 +152,21 @@ impl Changes for IndexShelf {
         let (blobs, resources) = (self.blobs.rows.changed().take(), self.resources.changed().take());
         let expectations = self.expectations.rows.changed().take();
         let digests = self.digests.rows.changed().take();
-        let changed =
-            !(blobs.is_empty() && resources.is_empty() && expectations.is_empty() && digests.is_empty());
-        changed.then_some(IndexBatch { blobs, resources, expectations, digests })
+        let transfers = self.transfers.changed().take();
+        let changed = !(blobs.is_empty()
+            && resources.is_empty()
+            && expectations.is_empty()
+            && digests.is_empty()
+            && transfers.is_empty());
+        changed.then_some(IndexBatch { blobs, resources, expectations, digests, transfers })
     }
 
     fn write(&self, batch: &IndexBatch, database: &Database) -> Result<(), DbError> {
         self.blobs.rows.write(&batch.blobs, database)?;
         self.resources.write(&batch.resources, database)?;
         self.expectations.rows.write(&batch.expectations, database)?;
-        self.digests.rows.write(&batch.digests, database)
+        self.digests.rows.write(&batch.digests, database)?;
+        self.transfers.write(&batch.transfers, database)
     }
 
     fn put_back(&self, batch: IndexBatch) {
@@ -120,14 +174,16 @@ impl Changes for IndexShelf {
         self.resources.changed().note_all(batch.resources);
         self.expectations.rows.changed().note_all(batch.expectations);
         self.digests.rows.changed().note_all(batch.digests);
+        self.transfers.changed().note_all(batch.transfers);
     }
 
     fn reopen(&self, cause: Option<&DbError>) -> Result<Database, DbError> {
-        let database = open::anew(&self.path, &INDEX, cause)?;
+        let database = open::anew(&self.path, &INDEX, &self.feed, cause)?;
         self.blobs.rows.all_changed();
         self.resources.all_changed();
         self.expectations.rows.all_changed();
         self.digests.rows.all_changed();
+        self.transfers.all_changed();
         Ok(database)
     }
 }
@@ -139,28 +195,40 @@ impl Changes for StateShelf {
         let bans = self.bans.changed().take();
         let cuts = self.cuts.changed().take();
         let settings = self.settings.changed().take();
-        let changed = !bans.is_empty() || !cuts.is_empty() || !settings.is_empty();
-        changed.then_some(StateBatch { bans, cuts, settings })
+        let usage = self.usage.changed().take();
+        let events = self.events.changed().take();
+        let changed = !bans.is_empty()
+            || !cuts.is_empty()
+            || !settings.is_empty()
+            || !usage.is_empty()
+            || !events.is_empty();
+        changed.then_some(StateBatch { bans, cuts, settings, usage, events })
     }
 
     fn write(&self, batch: &StateBatch, database: &Database) -> Result<(), DbError> {
         self.bans.write(&batch.bans, database)?;
         self.cuts.write(&batch.cuts, database)?;
-        self.settings.write(&batch.settings, database)
+        self.settings.write(&batch.settings, database)?;
+        self.usage.write(&batch.usage, database)?;
+        self.events.write(&batch.events, database)
     }
 
     fn put_back(&self, batch: StateBatch) {
         self.bans.changed().note_all(batch.bans);
         self.cuts.changed().note_all(batch.cuts);
         self.settings.changed().note_all(batch.settings);
+        self.usage.changed().note_all(batch.usage);
+        self.events.changed().note_all(batch.events);
     }
 
-    /// All of it is in memory, so nothing is lost by writing it to a new file.
+    /// All of it but the labels is in memory and written to the new file; labels are in its backup of the day.
     fn reopen(&self, cause: Option<&DbError>) -> Result<Database, DbError> {
-        let database = open::anew(&self.path, &STATE, cause)?;
+        let database = open::anew(&self.path, &STATE, &self.feed, cause)?;
         self.bans.all_changed();
         self.cuts.all_changed();
         self.settings.all_changed();
+        self.usage.all_changed();
+        self.events.all_changed();
         Ok(database)
     }
 }

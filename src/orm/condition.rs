@@ -73,7 +73,7 @@ impl Place {
     }
 
     /// Its value in a row.
-    pub(super) fn value<'r>(&self, table: &TableSpec, row: &'r (impl CellSource + ?Sized)) -> Cell<'r> {
+    pub fn value<'r>(&self, table: &TableSpec, row: &'r (impl CellSource + ?Sized)) -> Cell<'r> {
         let cell = table.position(self.column).map_or(Cell::Null, |position| row.cell(position));
         if self.path.is_empty() {
             return cell;
@@ -169,11 +169,11 @@ impl Condition {
         }
     }
 
-    /// How many comparisons it consists of.
+    /// How many values it compares with.
     pub fn weight(&self) -> usize {
         match self {
             Self::Compare(..) | Self::IsNull(_) | Self::Like(..) => 1,
-            Self::AnyOf(_, values) => values.len().max(1),
+            Self::AnyOf(_, values) => values.len(),
             Self::Not(inner) => inner.weight(),
             Self::All(inner) | Self::Any(inner) => inner.iter().map(Self::weight).sum(),
         }

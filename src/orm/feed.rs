@@ -6,6 +6,7 @@
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::hash::{BuildHasher as _, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
@@ -44,6 +45,8 @@ pub struct News {
 }
 
 struct Inner {
+    /// Tells this feed from one of another run.
+    life: String,
     ring: Mutex<Ring>,
     newest: watch::Sender<u64>,
 }
@@ -59,7 +62,8 @@ struct Ring {
 impl Feed {
     /// Nothing happened yet.
     pub fn new() -> Self {
-        Self(Arc::new(Inner { ring: Mutex::default(), newest: watch::Sender::new(0) }))
+        let life = format!("{:016x}", RandomState::new().hash_one(0_u8));
+        Self(Arc::new(Inner { life, ring: Mutex::default(), newest: watch::Sender::new(0) }))
     }
 
     /// These changes are committed.
@@ -72,6 +76,11 @@ impl Feed {
         let last = ring.last;
         drop(ring);
         self.0.newest.send_replace(last);
+    }
+
+    /// A name that no other feed has: numbers of one mean nothing to another.
+    pub fn life(&self) -> &str {
+        &self.0.life
     }
 
     /// The number of the newest change.

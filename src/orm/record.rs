@@ -47,7 +47,7 @@ pub trait Record: Sized + Send + Sync + 'static {
 /// The parts of `key` are the primary key. After a column's type, in brackets: `json` (kept as a JSON text),
 /// `index`, `unique`, `default = "…"`, `check = "…"`, `references = "table(column)"` (the engine holds it to
 /// that), `relates = "table(column)"` (the row named need not be there), `version` (counts the row's changes),
-/// `member_index = "…"` (of a JSON object); after the table's name: `without_rowid` (for small rows that are
+/// `member_index = "…"` (of a JSON object), `schema = "…"` (what its values are, as JSON schema); after the table's name: `without_rowid` (for small rows that are
 /// found by their key). The lines of docs before a column are its description everywhere.
 #[macro_export]
 macro_rules! record {

@@ -6,7 +6,7 @@
 
 use rusqlite::Connection;
 
-use super::{Codec, DbError, Shape, SqlType};
+use super::{Cell, Codec, DbError, Shape, SqlType};
 
 /// A column as its record defines it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,6 +41,8 @@ pub struct ColumnSpec {
     pub relates: Option<&'static str>,
     /// Counts the changes of its row, for who changes only what he has seen.
     pub is_version: bool,
+    /// What its values are beyond their shape, as JSON schema.
+    pub schema: Option<&'static str>,
     /// The member of a JSON object that has an index of its own.
     pub member_index: Option<&'static str>,
 }
@@ -95,6 +97,7 @@ impl ColumnSpec {
             relates: None,
             is_version: false,
             member_index: None,
+            schema: None,
         }
     }
 
@@ -161,11 +164,31 @@ impl ColumnSpec {
         self
     }
 
+    /// What its values are beyond their shape.
+    #[must_use]
+    pub const fn schema(mut self, json: &'static str) -> Self {
+        self.schema = Some(json);
+        self
+    }
+
     /// A member of its JSON objects is found by an index.
     #[must_use]
     pub const fn member_index(mut self, member: &'static str) -> Self {
         self.member_index = Some(member);
         self
+    }
+
+    /// The value where none is given, where that is a number or a text.
+    pub fn default_cell(&self) -> Option<Cell<'static>> {
+        let sql = self.default?;
+        if let Some(text) = sql.strip_prefix('\'').and_then(|text| text.strip_suffix('\'')) {
+            return Some(Cell::Text(text.replace("''", "'").into()));
+        }
+        match self.sql_type {
+            SqlType::Integer => sql.parse().ok().map(Cell::Integer),
+            SqlType::Real => sql.parse().ok().map(Cell::Real),
+            SqlType::Text | SqlType::Blob => None,
+        }
     }
 
     /// The table and the column it points to, enforced or not.

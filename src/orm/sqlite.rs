@@ -24,14 +24,14 @@ use statements::Statements;
 pub(super) use rows::{changed, owned};
 
 /// How long a statement waits for somebody else's lock before it gives up.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(1);
+pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(1);
 /// Files up to this size are checked page by page at opening (about 2 ms a MiB); damage in larger ones is found
 /// when their rows are read, or when they are written.
 const CHECKED_UP_TO: u64 = 16 << 20;
 /// The file of the write-ahead log is cut back to this size in bytes after a large batch.
 const LOG_LIMIT: i64 = 4 << 20;
 /// Steps of SQLite's machine between two looks at the clock.
-const LOOK_EVERY: std::ffi::c_int = 10_000;
+pub(super) const LOOK_EVERY: std::ffi::c_int = 10_000;
 /// More than the statements of all repositories of one database.
 const CACHED_STATEMENTS: usize = 64;
 /// What stands for the path of a database in memory.
@@ -49,7 +49,30 @@ pub struct Database {
     pending: RefCell<Vec<Change>>,
 }
 
+/// What a commit waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Care {
+    /// For each transaction the disk, with a rollback journal: nothing committed is ever lost.
+    Full,
+    /// For nothing: a power cut may damage the file.
+    Off,
+    /// For nothing, and nobody else may open the file.
+    OffExclusive,
+}
+
 impl Database {
+    /// The same with another care than the usual one of this room, for who measures or fills it.
+    pub fn with_care(self, care: Care) -> Result<Self, DbError> {
+        self.connection.execute_batch(match care {
+            Care::Full => "PRAGMA journal_mode = DELETE; PRAGMA synchronous = FULL",
+            Care::Off => "PRAGMA journal_mode = DELETE; PRAGMA synchronous = OFF",
+            Care::OffExclusive => {
+                "PRAGMA journal_mode = DELETE; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE"
+            }
+        })?;
+        Ok(self)
+    }
+
     /// Opens a file, or makes it, with the tables of the schema.
     pub fn open(path: &Path, schema: &Schema) -> Result<Self, DbError> {
         // made by us: SQLite would make it readable to everybody. A file that is there is never opened but by

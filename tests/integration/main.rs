@@ -36,6 +36,7 @@ mod mirrors;
 mod mormot;
 mod peers;
 mod proxy;
+mod records;
 mod restart;
 mod setup;
 mod rules;

@@ -5,7 +5,7 @@ use crate::cache::Provenance;
 use crate::digest::Found;
 use crate::fetch::flight::Permit;
 use crate::fetch::judge::{Judge, Verdict};
-use crate::index::ResourceRecord;
+use crate::index::{ResourceRecord, TransferRecord};
 use crate::store::{End, Failure, Ingest};
 
 impl Transfer {
@@ -61,6 +61,7 @@ impl Transfer {
             url = %self.case.want.target, blob.digest = %digest, blob.size = size,
             source = %self.running.detail(), "a download is complete"
         );
+        self.note_end("complete");
         let completed = self.writer.complete(digest);
         self.running.settle_cuts(&End::Complete(digest));
         let Some(ingest) = completed.filter(|_| !stopping) else {
@@ -94,6 +95,23 @@ impl Transfer {
         }
     }
 
+    /// What becomes of this transfer in the history.
+    fn note_end(&self, state: &str) {
+        let view = self.running.view();
+        self.engine.0.cache.index().put_transfer(TransferRecord {
+            id: view.id,
+            url: view.url,
+            source: self.running.detail(),
+            digest: self.running.expected(),
+            size: view.size,
+            received: view.received,
+            readers: u64::try_from(view.readers).unwrap_or(u64::MAX),
+            state: state.to_owned(),
+            started_at: view.started_at,
+            ended_at: Some(self.engine.0.clock.now()),
+        });
+    }
+
     fn record(&self, digest: crate::digest::Digest, size: u64, first_hand: bool) -> ResourceRecord {
         let answer = (*self.running.answer()).clone();
         let variance = self.running.variance().clone();
@@ -120,6 +138,12 @@ impl Transfer {
         let (key, note) = (self.partial_key(), self.note());
         let cache = self.engine.0.cache.clone();
         let ended = End::Failed(failure.clone());
+        self.note_end(match failure {
+            Failure::Digest => "digest",
+            Failure::Changed => "changed",
+            Failure::Source(_) => "source",
+            Failure::Abandoned => "abandoned",
+        });
         let failed = self.writer.fail(failure).await;
         self.running.settle_cuts(&ended);
         let Some(ingest) = failed else { return };

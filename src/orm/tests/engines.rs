@@ -387,3 +387,56 @@ proptest! {
         prop_assert_eq!(Repository::<Cheese>::new(&sqlite).find(&query).unwrap(), found);
     }
 }
+
+#[test]
+fn an_inquiry_reads_and_does_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, other) = (folder.path().join("x.db"), folder.path().join("y.db"));
+    for path in [&path, &other] {
+        let cellar = Database::open(path, &CELLAR).unwrap();
+        Repository::<Jar>::new(&cellar).add(&jar(1, Some(5), "{}")).unwrap();
+    }
+    let files = [("main", path.as_path()), ("other", other.as_path())];
+    let ask = |sql: &str| inquire(&files, sql, &[Cell::Integer(1)], 3, || false);
+    let found =
+        ask("SELECT jars.id, o.grams FROM jars JOIN other.jars o USING (id) WHERE jars.id = ?").unwrap();
+    assert_eq!((found.columns.len(), found.rows), (2, vec![vec![Cell::Integer(1), Cell::Integer(5)]]));
+    let many =
+        ask("WITH RECURSIVE n(i) AS (SELECT ?1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n").unwrap();
+    assert_eq!((many.rows.len(), many.more), (3, true));
+    for evil in [
+        "DELETE FROM jars",
+        "INSERT INTO jars SELECT * FROM jars",
+        "UPDATE jars SET grams = 1 RETURNING id",
+        "DROP TABLE jars",
+        "CREATE TEMP TABLE t (x)",
+        "ATTACH '/tmp/z.db' AS z",
+        "DETACH other",
+        "PRAGMA query_only = 0",
+        "PRAGMA table_info(jars)",
+        "SELECT * FROM pragma_table_info('jars')",
+        "SELECT load_extension('x')",
+        "VACUUM INTO '/tmp/z.db'",
+        "BEGIN EXCLUSIVE",
+        "SELECT 1; DELETE FROM jars",
+        "SELECT 1; SELECT 2",
+        "EXPLAIN DELETE FROM jars",
+        "ANALYZE",
+        "REINDEX",
+        "",
+        "-- nothing",
+        "SELEC 1",
+    ] {
+        assert!(ask(evil).is_err(), "{evil}");
+    }
+    let late = inquire(
+        &files,
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n",
+        &[],
+        3,
+        || true,
+    );
+    assert_eq!(late.unwrap_err().kind(), Kind::Slow);
+    let cellar = Database::open(&path, &CELLAR).unwrap();
+    assert_eq!(Repository::<Jar>::new(&cellar).all().unwrap(), [jar(1, Some(5), "{}")]);
+}

@@ -1,0 +1,68 @@
+//! The API described: for programs as OpenAPI, for people as a page of this binary. Neither names anything that
+//! is kept here, so both are open.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::response::{IntoResponse as _, Response};
+use serde_json::json;
+
+use super::page;
+use super::server::Shared;
+use crate::rest::ActionDoc;
+
+pub(super) async fn openapi(State(shared): State<Arc<Shared>>) -> Response {
+    Json(shared.api.openapi(shared.sources.about.version)).into_response()
+}
+
+pub(super) async fn docs(State(shared): State<Arc<Shared>>) -> Response {
+    page::response(&shared.docs)
+}
+
+/// What can be done besides reading and changing rows.
+pub(super) fn actions() -> Vec<ActionDoc> {
+    let action = |method, path, doc, takes, gives| ActionDoc { method, path, doc, takes, gives };
+    let text = || json!({"type": "string"});
+    let duration = json!({"type": "string", "pattern": "^[1-9][0-9]{0,3}[smhd]$"});
+    let size = json!({"type": "string", "pattern": "^[1-9][0-9]{0,6}(KiB|MiB|GiB)$"});
+    let address = json!({"type": "string", "anyOf": [{"format": "ipv4"}, {"format": "ipv6"}]});
+    let object = |members: serde_json::Value, required: &[&str]| json!({"type": "object", "properties": members, "required": required, "additionalProperties": false});
+    let whole = json!({"type": "integer"});
+    let list = json!({"type": "array", "items": text()});
+    vec![
+        action(
+            "POST",
+            "/bans",
+            "Refuse an address at the peer port",
+            Some(object(json!({"address": address, "duration": duration}), &["address"])),
+            (201, Some(object(json!({"address": text(), "reason": text(), "until": text()}), &["address"]))),
+        ),
+        action(
+            "POST",
+            "/blobs/{key}/verify",
+            "Read a blob again and compare it with its digest",
+            None,
+            (
+                200,
+                Some(object(json!({"digest": text(), "sound": {"type": "boolean"}}), &["digest", "sound"])),
+            ),
+        ),
+        action("PUT", "/blobs/{key}/pin", "Keep a blob from eviction", None, (204, None)),
+        action("DELETE", "/blobs/{key}/pin", "Let a blob be evicted again", None, (204, None)),
+        action(
+            "POST",
+            "/gc",
+            "Make room: down to this size, or to the configured limits",
+            Some(object(json!({"to": size}), &[])),
+            (200, Some(object(json!({"removed": whole, "bytes": whole}), &["removed", "bytes"]))),
+        ),
+        action(
+            "POST",
+            "/reload",
+            "Read the configuration again",
+            None,
+            (200, Some(object(json!({"applied": list, "need_restart": list}), &["applied", "need_restart"]))),
+        ),
+    ]
+}

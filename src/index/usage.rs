@@ -1,0 +1,57 @@
+//! How much went through this node, hour by hour.
+
+use std::time::Duration;
+
+use crate::clock::Timestamp;
+
+/// More hours than this are not kept: about a year.
+pub(super) const HOURS: usize = 24 * 366;
+const HOUR: Duration = Duration::from_secs(3600);
+
+crate::record! {
+    /// The sums of one hour.
+    #[derive(Debug, Clone, Default, PartialEq, Eq)]
+    pub struct UsageRecord in "usage" [without_rowid], columns UsageColumns {
+        key {
+            /// When the hour began.
+            hour: Timestamp,
+        }
+        /// Requests answered by the doors.
+        requests: u64,
+        /// Body bytes given to clients.
+        bytes_to_clients: u64,
+        /// Of these, from the store.
+        bytes_from_cache: u64,
+        /// Received from neighbours.
+        bytes_from_peers: u64,
+        /// Received from origin servers.
+        bytes_from_origin: u64,
+        /// Given to neighbours.
+        bytes_to_peers: u64,
+        /// Received and never delivered.
+        bytes_discarded: u64,
+    }
+}
+
+impl UsageRecord {
+    /// The beginning of the hour of this time.
+    pub(super) fn hour_of(time: Timestamp) -> Timestamp {
+        let hour = u64::try_from(HOUR.as_millis()).unwrap_or(u64::MAX);
+        Timestamp(time.0 - time.0 % hour)
+    }
+
+    /// The sums of both.
+    pub(super) fn add(&mut self, more: &Self) {
+        for (sum, more) in [
+            (&mut self.requests, more.requests),
+            (&mut self.bytes_to_clients, more.bytes_to_clients),
+            (&mut self.bytes_from_cache, more.bytes_from_cache),
+            (&mut self.bytes_from_peers, more.bytes_from_peers),
+            (&mut self.bytes_from_origin, more.bytes_from_origin),
+            (&mut self.bytes_to_peers, more.bytes_to_peers),
+            (&mut self.bytes_discarded, more.bytes_discarded),
+        ] {
+            *sum = sum.saturating_add(more);
+        }
+    }
+}
