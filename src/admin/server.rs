@@ -102,9 +102,7 @@ impl Server {
     pub fn new(
         config: &Config,
         token: Token,
-        sources: Sources,
-        control: Control,
-        api: Api,
+        (sources, control, api): (Sources, Control, Api),
         stop: Shutdown,
     ) -> Self {
         let names = config.hosts.iter().cloned().chain([sources.about.name.clone()]);

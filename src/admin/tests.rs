@@ -160,8 +160,12 @@ fn bench_with(token: Token) -> Bench {
     let deeds = Arc::default();
     let sources = sources(&clock, &health, watched, &deeds);
     clock.advance(std::time::Duration::from_secs(12));
-    let server =
-        Server::new(&Config::default(), token.clone(), sources, control(&done), api(&done), Shutdown::new());
+    let server = Server::new(
+        &Config::default(),
+        token.clone(),
+        (sources, control(&done), api(&done)),
+        Shutdown::new(),
+    );
     Bench { server, token: token.to_field().to_string(), readiness, health, done, deeds }
 }
 

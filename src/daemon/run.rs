@@ -83,10 +83,7 @@ async fn serve(start: Start) -> Result<(), DaemonError> {
 /// Needs the runtime, but waits for nothing but the disk: nobody is served yet.
 fn begin(start: Start) -> Result<Running, DaemonError> {
     let signals = Signals::new().map_err(DaemonError::failed)?;
-    match raise_file_limit() {
-        Ok(limit) => tracing::debug!(files.limit = limit, "raised the limit on open files"),
-        Err(error) => tracing::warn!(%error, "failed to raise the limit on open files"),
-    }
+    raise_limits();
     let (stop, end) = (Shutdown::new(), Shutdown::new());
     let with_peers = start.config.peers.enabled && !start.secrets.is_empty();
     make_state_dir(&start.config.state_dir)?;
@@ -99,14 +96,8 @@ fn begin(start: Start) -> Result<Running, DaemonError> {
     let mormot: Arc<ArcSwapOption<mormot::Mormot>> = Arc::default();
     let sources = sources::sources(&house, about(&start.config, &house), ready, &seat, &mormot);
     let control = sources::control(&house, reload);
-    let server = admin::Server::new(
-        &start.config.admin,
-        token,
-        sources,
-        control,
-        records::api(&house, &seat),
-        end.clone(),
-    );
+    let parts = (sources, control, records::api(&house, &seat));
+    let server = admin::Server::new(&start.config.admin, token, parts, end.clone());
     ports.announce();
     tracing::info!(proxy = ?ports.proxy_addresses(), node = %house.identity.node(), "ready");
     let Ports { proxy, admin, peers, mormot: listener } = ports;
@@ -147,6 +138,13 @@ fn begin(start: Start) -> Result<Running, DaemonError> {
     notifier.ready();
     let reloader = Reloader::new(config, start.file, start.logging, house.clone());
     Ok(Running { house, services, signals, notifier, readiness, reloader, reloads, stop, end })
+}
+
+fn raise_limits() {
+    match raise_file_limit() {
+        Ok(limit) => tracing::debug!(files.limit = limit, "raised the limit on open files"),
+        Err(error) => tracing::warn!(%error, "failed to raise the limit on open files"),
+    }
 }
 
 fn about(config: &Config, house: &House) -> About {

@@ -100,13 +100,15 @@ fn a_lock_from_outside_is_no_error_of_a_download() {
     let url = origin.serve("/f.bin", script.clone());
     a.get(&url).assert_whole(&script);
     a.wait_for_blob(&script.digest());
+    let known = |answer: &Answer| json(answer).as_array().map(Vec::len);
+    wait_until("the row to be written", || known(&get(&a, "/api/v1/blobs")) == Some(1));
     let outside = rusqlite::Connection::open(a.state_dir().join("index.db")).unwrap();
     outside.execute_batch("BEGIN EXCLUSIVE").unwrap();
     for _ in 0..20 {
         a.get(&url).assert_whole(&script);
     }
     let listed = get(&a, "/api/v1/blobs");
-    assert_eq!((listed.status, json(&listed).as_array().map(Vec::len)), (200, Some(1)));
+    assert_eq!((listed.status, known(&listed)), (200, Some(1)));
     outside.execute_batch("COMMIT").unwrap();
     wait_until("the hits to be written", || {
         json(&get(&a, "/api/v1/blobs"))[0]["hits"].as_u64().is_some_and(|hits| hits >= 20)
