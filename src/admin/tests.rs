@@ -75,6 +75,11 @@ fn api(done: &Arc<Mutex<Vec<String>>>) -> Api {
         .with(Resource::of::<BanRecord>(rows(Computed::new(Vec::<BanRecord>::new))).deleted_by(lift))
 }
 
+/// A URL of which nothing is known.
+fn unexplained(url: &str) -> Option<super::views::ExplanationView> {
+    serde_json::from_value(serde_json::json!({ "url": url })).ok()
+}
+
 fn sources(
     clock: &Arc<ManualClock>,
     health: &Health,
@@ -110,7 +115,7 @@ fn sources(
             }]
         }),
         bans: Box::new(Vec::new),
-        explain: Box::new(|_| None),
+        explain: Box::new(unexplained),
         deed: Box::new(move |deed| noted.lock().unwrap().push(format!("{deed:?}"))),
     }
 }
