@@ -76,7 +76,7 @@ fn api(done: &Arc<Mutex<Vec<String>>>) -> Api {
 }
 
 /// A URL of which nothing is known.
-fn unexplained(url: &str) -> Option<super::views::ExplanationView> {
+fn unexplained(url: &str) -> Option<ExplanationView> {
     serde_json::from_value(serde_json::json!({ "url": url })).ok()
 }
 
