@@ -24,8 +24,8 @@ pub(super) async fn docs(State(shared): State<Arc<Shared>>) -> Response {
 pub(super) fn actions() -> Vec<ActionDoc> {
     let action = |method, path, doc, takes, gives| ActionDoc { method, path, doc, takes, gives };
     let text = || json!({"type": "string"});
-    let duration = json!({"type": "string", "pattern": "^[1-9][0-9]{0,3}[smhd]$"});
-    let size = json!({"type": "string", "pattern": "^[1-9][0-9]{0,6}(KiB|MiB|GiB)$"});
+    let duration = json!({"type": ["string", "null"], "pattern": "^[1-9][0-9]{0,3}[smhd]$"});
+    let size = json!({"type": ["string", "null"], "pattern": "^[1-9][0-9]{0,6}(KiB|MiB|GiB)$"});
     let address = json!({"type": "string", "anyOf": [{"format": "ipv4"}, {"format": "ipv6"}]});
     let object = |members: serde_json::Value, required: &[&str]| json!({"type": "object", "properties": members, "required": required, "additionalProperties": false});
     let whole = json!({"type": "integer"});

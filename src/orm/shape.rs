@@ -143,7 +143,11 @@ impl Shape {
             (Self::Json, value) => Ok(Cell::Text(value.to_string().into())),
             (_, Value::Null) => Ok(Cell::Null),
             (Self::Boolean, Value::Bool(truth)) => Ok(Cell::Integer(i64::from(*truth))),
-            (shape, Value::Number(number)) if shape.is_number() => shape.parse(&number.to_string()),
+            (shape, Value::Number(number)) if shape.is_number() => {
+                // 5.0 is the same number as 5 (RFC 8259 section 6 knows no whole ones)
+                let text = number.to_string();
+                shape.parse(text.strip_suffix(".0").filter(|_| shape != Self::Number).unwrap_or(&text))
+            }
             (Self::Wide, Value::String(text)) => self.parse(text),
             (shape, Value::String(text)) if !shape.is_number() && shape != Self::Boolean => shape.parse(text),
             _ => Err(self.wanted()),
@@ -230,6 +234,8 @@ mod tests {
         ] {
             assert_eq!(shape.parse(text), Err(shape.wanted()), "{text}");
         }
+        assert_eq!(Shape::Unsigned.take(&Value::from(5.0)), Ok(Cell::Integer(5)));
+        assert_eq!(Shape::Unsigned.take(&Value::from(5.5)), Err(Shape::Unsigned.wanted()));
         assert_eq!(Shape::Text.take(&Value::from(5)), Err("a text"));
         assert_eq!(Shape::Integer.take(&Value::from("5")), Err("a whole number"));
         assert_eq!(Shape::Boolean.take(&Value::from("true")), Err("true or false"));

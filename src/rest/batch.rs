@@ -12,7 +12,7 @@ use super::item::json as answer;
 use super::write::{body, whole};
 use super::{Api, Ask, Problem, Resource};
 use crate::http::Body;
-use crate::orm::{Action, DbError, Operation, Outcome};
+use crate::orm::{Action, Cell, DbError, Operation, Outcome, Shape};
 
 /// The most operations of a batch.
 const OPERATIONS: usize = 1000;
@@ -33,7 +33,7 @@ struct One {
     row: Option<Value>,
     /// Only if the row has this version still; for `PUT` and `DELETE`.
     #[serde(default)]
-    version: Option<u64>,
+    version: Option<serde_json::Number>,
 }
 
 impl Api {
@@ -79,20 +79,28 @@ impl Api {
             bad("resource", format!("`{}` cannot be written", shortened(&one.resource))).allowed(names)
         })?;
         let key = one.key.as_deref().map(|key| key_of(resource.table, key)).transpose()?;
+        let version = one.version.as_ref().map(|number| {
+            let whole = Shape::Unsigned.take(&Value::Number(number.clone()));
+            match whole {
+                Ok(Cell::Integer(version)) => Ok(version.cast_unsigned()),
+                _ => Err(bad("version", "version is a whole number that is not negative")),
+            }
+        });
+        let version = version.transpose()?;
         let action = match (one.method.as_str(), key, one.row) {
-            ("POST", None, Some(row)) if one.version.is_none() => Action::Add(whole(resource, &row, &[])?),
+            ("POST", None, Some(row)) if version.is_none() => Action::Add(whole(resource, &row, &[])?),
             ("PUT", Some(key), Some(row)) => {
                 let row = whole(resource, &row, &key)?;
-                if one.version.is_none() {
+                if version.is_none() {
                     Action::Upsert(row)
                 } else {
                     let columns = resource.table.columns.iter().zip(row).enumerate();
                     let changes = columns.filter(|(_, (column, _))| !column.is_key);
                     let changes = changes.map(|(at, (_, cell))| (at, cell)).collect();
-                    Action::Update { key, changes, seen: one.version }
+                    Action::Update { key, changes, seen: version }
                 }
             }
-            ("DELETE", Some(key), None) => Action::Delete { key, seen: one.version },
+            ("DELETE", Some(key), None) => Action::Delete { key, seen: version },
             _ => {
                 let wanted = "write {method: POST, resource, row}, {method: PUT, resource, key, row} or {method: DELETE, resource, key}";
                 return Err(bad("method", wanted));

@@ -189,7 +189,7 @@ fn batch(api: &Api) -> Value {
             }
             json!({"type": "object", "properties": members, "required": required, "additionalProperties": false})
         };
-        let version = json!({"type": "integer", "minimum": 1, "maximum": i64::MAX, "description": "Only if it has this version still."});
+        let version = json!({"type": ["integer", "null"], "minimum": 1, "maximum": i64::MAX, "description": "Only if it has this version still."});
         operations.push(one("POST", json!({"row": reference(&format!("{}.new", resource.name()))})));
         operations.push(one("PUT", json!({
             "key": key_schema(resource.table), "row": reference(&format!("{}.whole", resource.name())), "version": version,
@@ -218,7 +218,7 @@ fn sql() -> Value {
         "properties": {
             "sql": {"type": "string", "examples": ["SELECT count(*) AS blobs FROM blobs"]},
             "parameters": {"type": "array", "maxItems": 100, "items": {"type": ["string", "number", "boolean", "null"]}},
-            "limit": {"type": "integer", "minimum": 1, "maximum": 10_000},
+            "limit": {"type": ["integer", "null"], "minimum": 1, "maximum": 10_000},
         },
     });
     let found = json!({
@@ -309,18 +309,25 @@ fn select(table: &TableSpec) -> Value {
 
 /// What a filter on a column looks like.
 fn filter(column: &ColumnSpec) -> String {
-    let (further, value) = match column.shape {
-        Shape::Integer | Shape::Wide => ("", "-?[0-9]{1,18}"),
-        Shape::Unsigned => ("", "[0-9]{1,18}"),
-        Shape::Number => ("", "-?[0-9]{1,6}(\\.[0-9]{1,6})?"),
-        Shape::Boolean => ("", "(true|false)"),
-        Shape::Bytes => ("", "([0-9a-f]{2}){1,32}"),
-        Shape::Digest => ("", "sha256:[0-9a-f]{64}"),
-        Shape::Time => ("", "20[0-9]{2}-0[1-9]-[01][1-9]T[01][0-9]:[0-5][0-9]:[0-5][0-9]Z"),
-        Shape::Address => ("", "(1[0-9]{0,2}\\.){3}1[0-9]{0,2}"),
-        Shape::Text | Shape::Json => ("|like|ilike", "[^*%_\\\\]{0,40}"),
-    };
-    format!("^(not\\.)?((eq|neq|gt|gte|lt|lte{further})\\.{value}|is\\.(null|not_null))$")
+    let texts = matches!(column.shape, Shape::Text | Shape::Json);
+    let further = if texts { "|like|ilike" } else { "" };
+    format!("^(not\\.)?((eq|neq|gt|gte|lt|lte{further})\\.{}|is\\.(null|not_null))$", part(column))
+}
+
+/// What a value of a column looks like in a path or a query.
+fn part(column: &ColumnSpec) -> &'static str {
+    match (column.shape, column.bytes) {
+        (Shape::Integer | Shape::Wide, _) => "-?[0-9]{1,18}",
+        (Shape::Unsigned, _) => "[0-9]{1,18}",
+        (Shape::Number, _) => "-?[0-9]{1,6}(\\.[0-9]{1,6})?",
+        (Shape::Boolean, _) => "(true|false)",
+        (Shape::Bytes, Some(32)) => "[0-9a-f]{64}",
+        (Shape::Bytes, _) => "([0-9a-f]{2}){1,32}",
+        (Shape::Digest, _) => "sha256:[0-9a-f]{64}",
+        (Shape::Time, _) => "20[0-9]{2}-0[1-9]-[01][1-9]T[01][0-9]:[0-5][0-9]:[0-5][0-9]Z",
+        (Shape::Address, _) => "(1[0-9]{0,2}\\.){3}1[0-9]{0,2}",
+        (Shape::Text | Shape::Json, _) => "[^*%_\\\\]{0,40}",
+    }
 }
 
 fn key(table: &TableSpec) -> Value {
@@ -334,13 +341,26 @@ fn key(table: &TableSpec) -> Value {
 fn key_schema(table: &TableSpec) -> Value {
     let columns: Vec<_> = table.key_columns().collect();
     if let [only] = columns.as_slice() {
-        if only.shape == Shape::Text {
-            return json!({"type": "string", "minLength": 1});
-        }
-        return schema(only, false);
+        return match only.shape {
+            Shape::Text => json!({"type": "string", "minLength": 1}),
+            Shape::Time => json!({"type": "string", "pattern": format!("^{}$", part(only))}),
+            Shape::Integer
+            | Shape::Unsigned
+            | Shape::Wide
+            | Shape::Number
+            | Shape::Boolean
+            | Shape::Bytes
+            | Shape::Digest
+            | Shape::Address
+            | Shape::Json => schema(only, false),
+        };
     }
     let names: Vec<&str> = columns.iter().map(|column| column.name).collect();
-    json!({"type": "string", "minLength": 1, "description": format!("{}, with commas between", names.join(", "))})
+    let parts: Vec<&str> = columns.iter().map(|column| part(column)).collect();
+    json!({
+        "type": "string", "pattern": format!("^{}$", parts.join(",")),
+        "description": format!("{}, with commas between", names.join(", ")),
+    })
 }
 
 // === schemas ===
@@ -366,8 +386,16 @@ fn new_row(table: &TableSpec, key_in_path: bool) -> Value {
 fn patch(table: &TableSpec) -> Value {
     let columns = table.columns.iter().filter(|column| !column.is_version && !column.is_key);
     let members: Map<String, Value> =
-        columns.map(|column| (column.name.to_owned(), schema(column, true))).collect();
+        columns.map(|column| (column.name.to_owned(), patched(schema(column, true)))).collect();
     json!({"type": "object", "properties": members, "additionalProperties": false})
+}
+
+/// In a patch, null takes a member of an object away.
+fn patched(mut schema: Value) -> Value {
+    if let Some(kind) = schema.pointer_mut("/additionalProperties/type") {
+        *kind = json!([kind.take(), "null"]);
+    }
+    schema
 }
 
 /// The values of a column.
