@@ -36,6 +36,7 @@ use crate::http::Target;
 pub use checksums::Line as ChecksumLine;
 pub use document::{Document, Passing};
 pub use head::{said_elsewhere, said_of_itself};
+pub use npm::asks_for_packument;
 pub use scope::{speaks_for, spelling};
 pub use statement::{Statement, Unread};
 pub use token::gives_tokens;
@@ -61,6 +62,8 @@ pub enum Lasts {
     Version,
     /// Until something else is published there.
     Nothing,
+    /// For one client and a short while: a token.
+    Moment,
     /// Until the set it belongs to is published anew: its parts fit together only if each is as new as the others.
     Set,
 }
@@ -84,6 +87,13 @@ pub fn classify(target: &Target) -> Kind {
     KNOWN.iter().find_map(|recognise| recognise(target)).unwrap_or(generic::KIND)
 }
 
+impl Lasts {
+    /// Whether a digest stated for it is as good as the origin's word now.
+    pub const fn outlives_questions(self) -> bool {
+        matches!(self, Self::Content | Self::Version)
+    }
+}
+
 impl Kind {
     const fn new(name: &'static str, lasts: Lasts) -> Self {
         Self { lasts, digest: None, name }
@@ -95,11 +105,6 @@ impl Kind {
 
     const fn of_digest(name: &'static str, digest: Digest) -> Self {
         Self { lasts: Lasts::Content, digest: Some(digest), name }
-    }
-
-    /// Whether a digest stated for it is as good as the origin's word now.
-    pub const fn is_immutable(&self) -> bool {
-        matches!(self.lasts, Lasts::Content | Lasts::Version)
     }
 }
 

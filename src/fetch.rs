@@ -17,6 +17,7 @@ mod give;
 mod guarded;
 mod judge;
 mod lead;
+mod learn;
 mod lenders;
 mod lend;
 mod ledger;

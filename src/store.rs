@@ -30,7 +30,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::digest::{Algorithm, Digest};
 
-pub use blob::Blob;
+pub use blob::{Blob, Reader};
 pub use growing::{End, Failure, Follower, Growing, Hold, Mark, Progress, WriteError, WriteNote, Writer};
 pub use ingest::{Committed, Ingest};
 pub use recovery::PartialRecord;

@@ -7,7 +7,7 @@ use std::time::Instant;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::Timestamp;
-use crate::digest::Digest;
+use crate::digest::{Digest, Stated};
 use crate::fetch::{Traffic, TransferView};
 use crate::mormot;
 use crate::policy::Rule;
@@ -158,6 +158,21 @@ pub struct ExplanationView {
     /// When, RFC 3339.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<String>,
+    /// The digest that was stated for it; one of a weak algorithm is compared, never trusted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expected: Option<Stated>,
+    /// The size, where it was stated too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expected_size: Option<u64>,
+    /// The document or head that stated it, secrets left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stated_by: Option<String>,
+    /// Whether that came over https.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stated_over_https: Option<bool>,
+    /// When its origin last said so, RFC 3339.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stated_at: Option<String>,
 }
 
 /// Asks to make room.

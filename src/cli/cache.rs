@@ -48,7 +48,9 @@ pub(super) fn info(node: &ConfigFile, args: &ThingArgs) -> Result<Exit, Failure>
     let mut found: Vec<Value> = match resources(&client, &args.thing) {
         Ok(found) => found,
         // nothing is kept of it: why not is what is asked
-        Err(_) if explained.get("why").is_some() || explained.get("rule").is_some() => vec![Value::default()],
+        Err(_) if ["why", "rule", "expected"].iter().any(|name| explained.get(name).is_some()) => {
+            vec![Value::default()]
+        }
         Err(failure) => return Err(failure),
     };
     found.iter_mut().for_each(|resource| explain(resource, &explained));
@@ -80,7 +82,9 @@ fn explain(resource: &mut Value, explained: &Value) {
     let Some(members) = resource.as_object_mut() else { return };
     let names =
         [("rule_number", "rule_number"), ("rule", "rule"), ("kept", "last_kept"), ("why", "last_why")];
-    for (name, shown) in names.into_iter().chain([("at", "last_at")]) {
+    let stated = ["expected", "expected_size", "stated_by", "stated_over_https", "stated_at"];
+    let stated = stated.map(|name| (name, name));
+    for (name, shown) in names.into_iter().chain([("at", "last_at")]).chain(stated) {
         if let Some(value) = explained.get(name) {
             members.insert(shown.to_owned(), value.clone());
         }

@@ -100,6 +100,7 @@ fn explained(house: &House, url: &str) -> Option<ExplanationView> {
     let target = Target::from_uri(&url.parse().ok()?).ok()?;
     let Explanation { rule, last } = house.engine.explain(&target);
     let (rule_number, rule) = rule.unzip();
+    let expected = house.engine.expectation(&target);
     Some(ExplanationView {
         url: target.shown(),
         rule_number,
@@ -107,6 +108,11 @@ fn explained(house: &House, url: &str) -> Option<ExplanationView> {
         kept: last.as_ref().map(|last| last.kept),
         at: last.as_ref().map(|last| last.at.to_string()),
         why: last.map(|last| last.why),
+        expected: expected.as_ref().map(|it| it.digest),
+        expected_size: expected.as_ref().and_then(|it| it.size),
+        stated_by: expected.as_ref().map(|it| it.stated_by.to_string()),
+        stated_over_https: expected.as_ref().map(|it| it.stated_by.starts_with("https://")),
+        stated_at: expected.map(|it| it.stated_at.to_string()),
     })
 }
 

@@ -99,17 +99,21 @@ pub(super) fn read_release(path: &str, body: impl BufRead, to: &mut Speaker<'_>)
     to.within(&folder);
     let mut lines = Lines::new(body, LINE);
     let mut files = Files::default();
-    let mut list = None;
+    let (mut list, mut by_hash) = (None, false);
     while let Some(line) = lines.next()? {
         if line.starts_with("-----BEGIN PGP SIGNATURE") {
             break;
         }
         match line.strip_prefix(' ') {
             Some(entry) => files.note(list, entry)?,
-            None => list = list_of(&line),
+            None => {
+                list = list_of(&line);
+                by_hash |= line.trim_end() == "Acquire-By-Hash: yes";
+            }
         }
     }
-    files.say(&folder, to)
+    files.say(&folder, to)?;
+    if by_hash { files.say_by_hash(&folder, to) } else { Ok(()) }
 }
 
 pub(super) fn read_packages(path: &str, body: impl BufRead, to: &mut Speaker<'_>) -> Result<(), Unread> {
@@ -159,6 +163,18 @@ impl Files {
         }
         let known = self.0.entry(name.to_owned()).or_insert((digest, size.parse().ok()));
         known.0 = better(known.0, digest);
+        Ok(())
+    }
+
+    /// The same files by their other names: what is there is this archive's own.
+    fn say_by_hash(&self, folder: &str, to: &mut Speaker<'_>) -> Result<(), Unread> {
+        for (name, (digest, size)) in &self.0 {
+            if let Some(sha256) = digest.sha256() {
+                let place = name.rfind('/').and_then(|at| name.get(..=at)).unwrap_or_default();
+                let name = format!("{place}by-hash/SHA256/{}", sha256.hex());
+                say_of_name(folder, &name, *digest, *size, to)?;
+            }
+        }
         Ok(())
     }
 

@@ -17,10 +17,19 @@ const LINE: usize = 1024 * 1024;
 
 pub(super) fn recognise(target: &Target) -> Option<Kind> {
     match parts_of(target).as_slice() {
-        [.., "crates", _, _, "download"] => Some(Kind::new("cargo", Lasts::Version)),
+        [.., _, version, "download"] if is_version(version) => Some(Kind::new("cargo", Lasts::Version)),
         [.., file] if file.ends_with(".crate") => Some(Kind::new("cargo", Lasts::Version)),
         _ => (target.host() == "index.crates.io").then_some(Kind::mutable("cargo")),
     }
+}
+
+/// `1.2.3`, and what may stand behind it.
+fn is_version(text: &str) -> bool {
+    let mut parts = text.splitn(3, '.');
+    let is_number = |part: Option<&str>| part.is_some_and(|part| part.parse::<u64>().is_ok());
+    is_number(parts.next())
+        && is_number(parts.next())
+        && parts.next().is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
 }
 
 /// Whether a path is that of a crate in an index: the folders are made from its name.
@@ -70,12 +79,12 @@ struct Version {
 
 /// `config` is the index's `config.json`; without it nothing is known of where the files are, but for crates.io.
 pub(super) fn read_lines(
-    config: Option<&[u8]>,
+    config: Option<impl BufRead>,
     body: impl BufRead,
     to: &mut Speaker<'_>,
 ) -> Result<(), Unread> {
     let own = || (to.by().host() == "index.crates.io").then(|| "https://static.crates.io/crates".to_owned());
-    let config = config.map(serde_json::from_slice::<Config>).transpose()?;
+    let config = config.map(serde_json::from_reader::<_, Config>).transpose()?;
     let Some(template) = config.map(|config| config.dl).or_else(own) else { return Ok(()) };
     let root = root_of(path_of(to.by())).unwrap_or("/").to_owned();
     // files of a registry stand beside its index

@@ -38,8 +38,9 @@ pub struct Passing<'a> {
     pub target: &'a Target,
     /// The head of the answer.
     pub head: &'a StoredHead,
-    /// The request's `Accept`: registries that answer plain JSON are known by what their clients ask for.
-    pub accept: Option<&'a str>,
+    /// Whether the client asked for a package with its versions: registries that answer plain JSON are known by
+    /// what their clients ask for.
+    pub is_packument: bool,
 }
 
 impl Document {
@@ -99,19 +100,20 @@ impl Document {
     }
 
     /// Reads it and tells `hear` each statement that it may make, until `hear` says no. `input` is the body as it
-    /// came, `companion` the bytes of the document that was asked for, as far as it is at hand.
+    /// came, `companion` the head and body of the document that was asked for, as far as it is at hand.
     pub fn read<'a>(
         self,
         passing: Passing<'a>,
         input: impl Read + 'a,
-        companion: Option<&[u8]>,
+        companion: Option<(&StoredHead, &[u8])>,
         hear: &mut dyn FnMut(Statement) -> bool,
     ) -> Result<(), Unread> {
         /// What an index may grow to: the largest Debian has is a third of it.
         const GROWTH: u64 = 4;
-        let brotli = passing.head.get("content-encoding") == Some("br");
+        let most = self.most().saturating_mul(GROWTH);
         let body: Box<dyn BufRead + 'a> =
-            unpack::unpack(input.take(self.most()), brotli, self.most().saturating_mul(GROWTH))?;
+            unpack::unpack(input.take(self.most()), is_brotli(passing.head), most)?;
+        let companion = companion.map(|(head, bytes)| unpack::unpack(bytes, is_brotli(head), COMPANION));
         let mut speaker = Speaker::new(passing.target, hear);
         let path = super::path_of(passing.target);
         match self {
@@ -121,12 +123,19 @@ impl Document {
             Self::SimpleJson => pypi::read_json(path, body, &mut speaker),
             Self::Project => pypi::read_project(path, body, &mut speaker),
             Self::Packument => npm::read_packument(path, body, &mut speaker),
-            Self::Crate => cargo::read_lines(companion, body, &mut speaker),
+            Self::Crate => cargo::read_lines(companion.transpose()?, body, &mut speaker),
             Self::Manifest => oci::read_manifest(body, &mut speaker),
             Self::NarInfo => nix::read_info(path, body, &mut speaker),
             Self::Checksums => checksums::read_list(path, body, &mut speaker),
         }
     }
+}
+
+/// The most that is read of a companion, unpacked.
+const COMPANION: u64 = 256 * 1024;
+
+fn is_brotli(head: &StoredHead) -> bool {
+    head.get("content-encoding").is_some_and(|coding| coding.trim().eq_ignore_ascii_case("br"))
 }
 
 impl Passing<'_> {
@@ -136,8 +145,7 @@ impl Passing<'_> {
     }
 
     fn is_packument(&self) -> bool {
-        let asked = self.accept.is_some_and(|accept| accept.contains("application/vnd.npm.install-v1+json"));
-        asked || super::classify(self.target).name == "npm"
+        self.is_packument || super::classify(self.target).name == "npm"
     }
 }
 

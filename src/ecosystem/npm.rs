@@ -6,6 +6,7 @@ use std::io::BufRead;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use http::header::HeaderMap;
 use serde::Deserialize;
 
 use super::statement::{Speaker, Unread, best};
@@ -19,6 +20,14 @@ pub(super) fn recognise(target: &Target) -> Option<Kind> {
         return Some(Kind::new("npm", Lasts::Version));
     }
     (target.host() == "registry.npmjs.org").then_some(Kind::mutable("npm"))
+}
+
+/// Whether a request asks for a package with its versions: by what it accepts, or by what npm says of it.
+pub fn asks_for_packument(request: &HeaderMap) -> bool {
+    let says = |name, part: &str| {
+        request.get_all(name).iter().any(|line| line.to_str().is_ok_and(|line| line.contains(part)))
+    };
+    says("accept", "application/vnd.npm.install-v1+json") || says("pacote-req-type", "packument")
 }
 
 /// A package with its versions, or one version of it.

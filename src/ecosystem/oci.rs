@@ -7,7 +7,7 @@ use std::io::BufRead;
 use serde::Deserialize;
 
 use super::statement::{Speaker, Unread};
-use super::{Kind, parts_of, path_of, root_before};
+use super::{Kind, Lasts, parts_of, path_of, root_before};
 use crate::digest::{Digest, Stated};
 use crate::http::Target;
 
@@ -19,6 +19,9 @@ const MANIFESTS: [&str; 4] = [
 ];
 
 pub(super) fn recognise(target: &Target) -> Option<Kind> {
+    if is_token(target) {
+        return Some(Kind::new("oci", Lasts::Moment));
+    }
     let parts = parts_of(target);
     let at = parts.iter().position(|part| *part == "v2")?;
     match parts.get(at + 1..)? {
@@ -31,6 +34,14 @@ pub(super) fn recognise(target: &Target) -> Option<Kind> {
         }
         _ => None,
     }
+}
+
+/// A token service (Distribution registry token authentication): a token belongs to whoever asked for it.
+fn is_token(target: &Target) -> bool {
+    let Some((path, query)) = target.path().split_once('?') else { return false };
+    let mut names = query.split('&').map(|pair| pair.split('=').next().unwrap_or_default());
+    let is_place = ["/token", "/auth", "/oauth2/token", "/jwt/auth"].iter().any(|end| path.ends_with(end));
+    is_place && names.any(|name| matches!(name, "service" | "scope"))
 }
 
 /// `sha256:<hex>`, the colon perhaps percent-encoded.

@@ -60,6 +60,7 @@ fn urls_that_name_a_version() {
         ("https://registry.npmjs.org/n/-/n-1.0.0.tgz", "npm"),
         ("https://static.crates.io/crates/serde/serde-1.0.0.crate", "cargo"),
         ("https://crates.io/api/v1/crates/serde/1.0.0/download", "cargo"),
+        ("https://registry/dl/serde/1.0.0-rc.1+x/download", "cargo"),
         ("https://proxy.golang.org/github.com/!burnt!sushi/toml/@v/v1.0.0.zip", "go"),
         ("https://proxy/x/y/@v/v0.0.0-20200101000000-abcdefabcdef.mod", "go"),
         ("https://proxy/x/y/@v/v1.2.3.info", "go"),
@@ -73,7 +74,7 @@ fn urls_that_name_a_version() {
         ("https://cdn-lfs-us-1.hf.co/repos/x/y?X-Amz-Signature=1", "huggingface"),
     ] {
         assert_eq!(kind(url), Kind::new(name, Lasts::Version), "{url}");
-        assert!(kind(url).is_immutable());
+        assert!(kind(url).lasts.outlives_questions());
     }
 }
 
@@ -89,6 +90,17 @@ fn k01_index_files_of_an_archive_are_a_set() {
         "http://deb/flat/Sources.zst",
     ] {
         assert_eq!(kind(url), Kind::new("apt", Lasts::Set), "{url}");
+    }
+}
+
+#[test]
+fn k14_tokens_are_for_one_client() {
+    for url in [
+        "https://auth.docker.io/token?service=registry.docker.io&scope=repository:library/debian:pull",
+        "https://quay.io/v2/auth?scope=x",
+        "https://gitlab/jwt/auth?service=container_registry",
+    ] {
+        assert_eq!(kind(url), Kind::new("oci", Lasts::Moment), "{url}");
     }
 }
 
@@ -113,7 +125,8 @@ fn k01_k03_everything_else_can_change() {
         ("https://r/v2/blobs/sha256:{hex}", "generic"),
         ("https://r/a/blobs/sha256:{hex}", "generic"),
         ("https://r/v1/a/blobs/sha256:{hex}", "generic"),
-        ("https://r/token?scope=x", "generic"),
+        ("https://r/token", "generic"),
+        ("https://r/token?x=scope", "generic"),
         ("https://pypi.org/simple/pip/", "pypi"),
         ("https://pypi.org/pypi/pip/json", "pypi"),
         ("https://files.pythonhosted.org/packages/ba/78/{60}/x.whl.metadata", "pypi"),
@@ -134,10 +147,11 @@ fn k01_k03_everything_else_can_change() {
         ("https://m/a/b/latest/b-latest.jar", "generic"),
         ("https://huggingface.co/a/b/resolve/main/model.bin", "huggingface"),
         ("http://h/file.tar.gz", "generic"),
+        ("http://h/a/latest/download", "generic"),
         ("http://h/", "generic"),
     ] {
         assert_eq!(kind(url), Kind::mutable(name), "{url}");
-        assert!(!kind(url).is_immutable());
+        assert!(!kind(url).lasts.outlives_questions());
     }
 }
 

@@ -12,6 +12,7 @@ use super::flight::{FlightKey, Flights, Found, Part};
 use super::follow::{AHEAD, soon_there};
 use super::guarded::Admitted;
 use super::judge::Judge;
+use super::learn::{Learned, Lessons};
 use super::ledger::{From, Ledger};
 use super::neighbours::Neighbours;
 use super::origin_side::Upstream;
@@ -76,6 +77,7 @@ pub(super) struct Inner {
     pub(super) reasons: Reasons,
     pub(super) neighbours: ArcSwapOption<Neighbours>,
     pub(super) mormot: ArcSwapOption<Mormot>,
+    pub(super) lessons: Lessons,
 }
 
 /// A want and what the rules say of its URL.
@@ -85,6 +87,8 @@ pub(super) struct Case {
     pub(super) url: UrlKey,
     pub(super) rule: Rule,
     pub(super) judge: Judge,
+    /// What was stated for its URL, where neither the client nor the URL says what it is.
+    pub(super) learned: Learned,
     /// Why it goes forward.
     pub(super) why: &'static str,
     /// The origin's own word within this request: it would give this client the thing, with this head.
@@ -111,6 +115,7 @@ impl Engine {
             storing: parts.storing,
             neighbours: ArcSwapOption::empty(),
             mormot: ArcSwapOption::empty(),
+            lessons: Lessons::new(),
         }))
     }
 
@@ -142,7 +147,16 @@ impl Engine {
         let url = UrlKey::of(&want.target, &rule.ignore_query);
         self.refuse_rest_of_a_cut(&want, &url)?;
         let judge = self.judge_of(&want);
-        let mut case = Case { want, url, rule, judge, why: "uri-miss", admitted: None, guarded: false };
+        let mut case = Case {
+            want,
+            url,
+            rule,
+            judge,
+            learned: Learned::default(),
+            why: "uri-miss",
+            admitted: None,
+            guarded: false,
+        };
         if let Some(stated) = case.judge.stated.filter(|_| !case.want.is_authorized()) {
             // what the URL led to may be the thing, though nobody has reckoned this algorithm of it yet
             self.reckon_held(&case, stated).await;
@@ -155,6 +169,9 @@ impl Engine {
             && let Some(reply) = self.serve_digest(&case, digest).await?
         {
             return Ok(reply);
+        }
+        if !case.judge.is_set() {
+            case.learned = self.learned(&case.want).await;
         }
         self.serve_or_fetch(case).await
     }
@@ -232,7 +249,7 @@ impl Engine {
 
     async fn serve_or_fetch(&self, mut case: Case) -> Result<Reply, FetchError> {
         let mut variants = self.0.cache.variants(&case.url);
-        variants.retain(|variant| self.may_answer(&case, variant));
+        variants.retain(|variant| self.may_answer(&case, variant) && !self.is_outdated(&case, variant));
         // the newest that matches (RFC 9111 section 4.1) and whose bytes are still here
         let usable = |v: &&Arc<ResourceRecord>| {
             let is_held = v.digest.is_none_or(|digest| self.0.cache.holds(&digest).is_some());
@@ -247,11 +264,13 @@ impl Engine {
         {
             return Ok(part);
         }
-        match self.plan(&case, stored.as_ref().map(|stored| &stored.answer)) {
+        let plan = self.plan(&case, stored.as_ref().map(|stored| &stored.answer));
+        match case.learned.look_again(plan, &case, stored.as_deref()) {
             Plan::Serve { .. } => {
                 if let Some(stored) = &stored
                     && let Some(held) = self.open(stored, &case).await
                 {
+                    self.study(&case.want, stored);
                     return Ok(Reply { given: Given::Held(Box::new(held)), status: CacheStatus::hit() });
                 }
                 self.fetch_new(case, None, false).await
@@ -270,7 +289,10 @@ impl Engine {
                 case.why = "stale";
                 self.fetch_new(case, stored, stale_allowed).await
             }
-            Plan::Fetch => self.fetch_new(case, None, false).await,
+            Plan::Fetch => match self.serve_learned(&case).await? {
+                Some(reply) => Ok(reply),
+                None => self.fetch_new(case, None, false).await,
+            },
             Plan::Unavailable => Err(FetchError::NotHeld),
             Plan::Pass(reason) => {
                 case.why = "bypass";
@@ -359,7 +381,7 @@ impl Engine {
         if let Some(running) = self.0.flights.running(key) {
             return soon_there(&running, range);
         }
-        match (case.judge.named(), self.lenders(case)) {
+        match (self.judge_without_origin(case).asked(), self.lenders(case)) {
             (Some(stated), Some(lenders)) => {
                 let near = matches!(range, RangeRequest::From { first, .. } if first <= AHEAD);
                 let is_small = |size: u64| size <= super::judge::WHOLE;
@@ -378,6 +400,7 @@ impl Engine {
         let upstream = case.upstream(case.want.headers.clone());
         let response =
             upstream.send(&self.0.origin, case.want.method.clone(), http::HeaderMap::new()).await?;
+        self.hear_head(case, &response);
         let status = CacheStatus::forwarded(case.why, "origin");
         Ok(Reply { given: Given::Passed(self.counted(response)), status })
     }

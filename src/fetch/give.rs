@@ -90,7 +90,11 @@ impl Engine {
             .iter()
             .filter(good)
             .find(|record| record.url_key == case.url && record.variance.matches(&case.want.headers));
-        let other = || records.iter().find(good).map_or_else(plain_head, |r| kind_of_bytes(&r.answer.head));
+        let binding = case.judge.binding;
+        let other = || {
+            let record = records.iter().find(good);
+            record.map_or_else(|| plain_head(binding), |r| kind_of_bytes(&r.answer.head, binding))
+        };
         let head = own.map_or_else(other, |record| record.answer.head.clone());
         let age = own.map(|record| policy::age(&record.answer, self.0.clock.now()));
         let held = Held { head, age, size: Some(size), digest: Some(digest), bytes, slice: None };
@@ -114,8 +118,8 @@ async fn judged_or_opened(running: &Running) -> Progress {
 }
 
 /// What another URL's head says of the bytes themselves.
-pub(super) fn kind_of_bytes(head: &StoredHead) -> StoredHead {
-    let mut plain = plain_head();
+pub(super) fn kind_of_bytes(head: &StoredHead, is_for_ever: bool) -> StoredHead {
+    let mut plain = plain_head(is_for_ever);
     if let (Some(kind), None) = (head.get("content-type"), head.get("content-encoding")) {
         plain.fields.retain(|(name, _)| name != "content-type");
         plain.fields.push(("content-type".to_owned(), kind.to_owned()));
@@ -123,12 +127,13 @@ pub(super) fn kind_of_bytes(head: &StoredHead) -> StoredHead {
     plain
 }
 
-/// The head of a thing of which only the bytes are known.
-pub(super) fn plain_head() -> StoredHead {
+/// The head of a thing of which only the bytes are known, and whether the URL can lead to no others.
+pub(super) fn plain_head(is_for_ever: bool) -> StoredHead {
     let fields =
         [("content-type", "application/octet-stream"), ("cache-control", "immutable, max-age=31536000")];
+    let known = fields.iter().take(if is_for_ever { 2 } else { 1 });
     StoredHead {
         status: 200,
-        fields: fields.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec(),
+        fields: known.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
     }
 }

@@ -78,7 +78,9 @@ impl Engine {
         let sent = case.upstream(headers).send(&self.0.origin, Method::HEAD, HeaderMap::new()).await;
         let response = match sent {
             Ok(response) => response,
-            Err(error) if error.is_unreachable() => return Some(Arc::new(give::plain_head())),
+            Err(error) if error.is_unreachable() => {
+                return Some(Arc::new(give::plain_head(case.judge.binding)));
+            }
             Err(_) => return None,
         };
         let (status, fields) = (response.status(), response.headers());
@@ -88,7 +90,7 @@ impl Engine {
 
     fn head_of(&self, case: &Case, response: &Response<Body>, asked: crate::clock::Timestamp) -> StoredHead {
         if response.status() != StatusCode::OK {
-            return give::plain_head();
+            return give::plain_head(case.judge.binding);
         }
         let now = self.0.clock.now();
         let mut fields = response.headers().clone();

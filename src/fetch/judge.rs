@@ -43,6 +43,11 @@ impl Judge {
         }
     }
 
+    /// By what an index states: it refuses nothing that is the origin's.
+    pub(super) fn learned(stated: Stated, known: impl Fn(&Stated) -> Option<Digest>) -> Self {
+        Self { binding: false, ..Self::binding(Some(stated), known) }
+    }
+
     /// By what neighbours say the thing is, beside what was stated.
     pub(super) fn with_word(self, digest: Digest) -> Self {
         Self { digest: Some(digest), ..self }
@@ -62,6 +67,11 @@ impl Judge {
     /// and halves from two answers may be joined under it.
     pub(super) fn named(self) -> Option<Stated> {
         self.bound().filter(Stated::is_strong)
+    }
+
+    /// What neighbours are asked for: strong, though it may bind nobody.
+    pub(super) fn asked(self) -> Option<Stated> {
+        self.stated.or(self.digest.map(Stated::from)).filter(Stated::is_strong)
     }
 
     /// The algorithm that is reckoned beside SHA-256.
@@ -179,6 +189,10 @@ mod tests {
             assert_eq!(Judge::binding(Some(stated), |_| known).named(), want);
         }
         assert_eq!(Judge { digest: Some(digest), ..Judge::default() }.named(), None);
+        let learned = |stated| Judge::learned(stated, |_| None);
+        assert_eq!(learned(digest.into()).asked(), Some(digest.into()));
+        assert!(learned(sha3).bound().is_none() && learned(sha3).asked().is_some());
+        assert_eq!(learned(md5).asked(), None);
     }
 
     #[test]

@@ -13,6 +13,7 @@ use super::engine::{Case, Engine};
 use super::error::FetchError;
 use super::flight::{Found, Permit};
 use super::give::{kind_of_bytes, plain_head};
+use super::judge::Judge;
 use super::ledger::From;
 use super::lenders::Lenders;
 use super::neighbours::version_key;
@@ -127,8 +128,9 @@ impl Lead {
 
     async fn find(&mut self, leads: bool) -> Result<Outcome, FetchError> {
         self.leads = leads;
+        let judge = self.engine.judge_without_origin(&self.case);
         if let Some(lenders) = self.engine.lenders(&self.case)
-            && let Some(stated) = self.case.judge.named()
+            && let Some(stated) = judge.asked()
         {
             let offers = lenders.holders(&stated).await;
             if self.case.admitted.is_none() && offers.iter().any(|offer| offer.holding.guarded) {
@@ -145,7 +147,7 @@ impl Lead {
                     return self.ask_origin().await;
                 }
             }
-            if let Some(transfer) = self.ask_holders(&lenders, offers).await? {
+            if let Some(transfer) = self.ask_holders(&lenders, judge, offers).await? {
                 return Ok(Outcome::Transfer(Box::new(transfer)));
             }
         }
@@ -161,6 +163,7 @@ impl Lead {
     async fn ask_holders(
         &self,
         lenders: &Lenders,
+        judge: Judge,
         mut offers: Vec<Offer>,
     ) -> Result<Option<Transfer>, FetchError> {
         for _ in 0..HOLDERS {
@@ -183,11 +186,11 @@ impl Lead {
                     continue;
                 }
             };
-            let head = told.cloned().unwrap_or_else(|| self.own_head(&offer, head));
+            let head = told.cloned().unwrap_or_else(|| self.own_head(&offer, head, judge));
             let arriving = self.unconfirmed(head, size);
             let Ok(begun) = self.begin(arriving.total).await else { return Ok(None) };
             let source = Source { body, from: From::Peer, offer: Some(offer) };
-            let mut begin = self.begin_with(arriving, begun, source, self.case.judge);
+            let mut begin = self.begin_with(arriving, begun, source, judge);
             begin.offers = offers.into();
             return Ok(Some(Transfer::new(begin)));
         }
@@ -195,13 +198,13 @@ impl Lead {
     }
 
     /// A neighbour's head, if it is of this URL; of another URL only what the bytes are.
-    fn own_head(&self, offer: &Offer, head: Option<StoredHead>) -> StoredHead {
+    fn own_head(&self, offer: &Offer, head: Option<StoredHead>, judge: Judge) -> StoredHead {
         let Some(head) = head.filter(|head| head.status == StatusCode::OK.as_u16()) else {
-            return plain_head();
+            return plain_head(judge.binding);
         };
         let variance = Variance::of(&head.headers(), &self.case.want.headers).unwrap_or_default();
         let same = offer.holding.resource == Some(version_key(&self.case.url, &variance, &head));
-        if same { head } else { kind_of_bytes(&head) }
+        if same { head } else { kind_of_bytes(&head, judge.binding) }
     }
 
     /// A head that only a neighbour vouches for: stale until the origin confirms it.
@@ -276,9 +279,9 @@ impl Lead {
 
     /// Asks the neighbours while the origin thinks, where their word could count.
     fn ask_by_url(&self) -> Option<Finding> {
-        let config = self.engine.0.config.load();
+        let is_believed = !self.engine.word_for(&self.case).is_nobodys();
         let is_named = self.case.judge.binding && self.case.judge.digest.is_some();
-        if config.trust != Trust::Witness || is_named || self.stored.is_some() {
+        if !is_believed || is_named || self.stored.is_some() {
             return None;
         }
         Some(self.engine.neighbours(&self.case)?.ask_url(self.case.url))
@@ -291,13 +294,17 @@ impl Lead {
         finding: Option<Finding>,
     ) -> Result<Outcome, FetchError> {
         let now = self.engine.0.clock.now();
+        self.engine.hear_head(&self.case, &response);
         if let Some((stored, _)) = &self.stored
             && response.status() == StatusCode::NOT_MODIFIED
         {
             let freshened = self.freshen(stored, response.headers(), asked, now);
             return match freshened {
                 Some(record) => match self.engine.open(&record, &self.case).await {
-                    Some(held) => Ok(Outcome::Confirmed(record, Box::new(held))),
+                    Some(held) => {
+                        self.engine.study(&self.case.want, &record);
+                        Ok(Outcome::Confirmed(record, Box::new(held)))
+                    }
                     None => self.without_conditions().await,
                 },
                 None => self.without_conditions().await,

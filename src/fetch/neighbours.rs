@@ -107,19 +107,35 @@ pub(super) fn version_key(url: &UrlKey, variance: &Variance, head: &StoredHead) 
     ResourceKey::of(url, variance, validator)
 }
 
+/// Whose word is taken for what the origin's head names now.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Word {
+    /// That of so many witnesses; none: no witness is believed.
+    pub(super) witnesses: Option<usize>,
+    /// A digest that an index stated: whoever holds it as this version is believed.
+    pub(super) stated: Option<Digest>,
+}
+
+impl Word {
+    /// Whether nobody is believed.
+    pub(super) const fn is_nobodys(self) -> bool {
+        self.witnesses.is_none() && self.stated.is_none()
+    }
+}
+
 /// Waits for the word of enough witnesses. A find is decided by the first holder: where more than one is needed and
 /// one has spoken, the others have a moment to.
 pub(super) async fn heard(
     finding: &mut Finding,
     version: &Version<'_>,
-    enough: usize,
+    word: Word,
 ) -> Option<(Digest, Vec<Offer>)> {
     const MOMENT: Duration = Duration::from_millis(250);
     let mut offers = finding.decided().await;
     let speaks = |offer: &discovery::Offer| offer.holding.first_hand && is_same_thing(offer, version);
-    if enough > 1 && offers.iter().any(speaks) {
+    if word.witnesses.is_some_and(|enough| enough > 1) && offers.iter().any(speaks) {
         let more = async {
-            while witnessed(&offers, version, enough).is_none()
+            while witnessed(&offers, version, word).is_none()
                 && let Some(offer) = finding.next().await
             {
                 offers.push(offer);
@@ -129,10 +145,10 @@ pub(super) async fn heard(
             tracing::debug!("too few witnesses have spoken in time");
         }
     }
-    witnessed(&offers, version, enough)
+    witnessed(&offers, version, word)
 }
 
-/// The digest that enough witnesses give for what the origin's head names now, with those that hold it.
+/// The digest that is believed to be what the origin's head names now, with those that hold it.
 ///
 /// A witness counts if it got the bytes from the origin itself as the same variant with the same strong entity
 /// tag, or, where there is no tag at all, with the same `Last-Modified` and size. Where witnesses contradict each
@@ -140,10 +156,15 @@ pub(super) async fn heard(
 pub(super) fn witnessed(
     offers: &[discovery::Offer],
     version: &Version<'_>,
-    enough: usize,
+    word: Word,
 ) -> Option<(Digest, Vec<Offer>)> {
     let confirmed: Vec<&discovery::Offer> =
         offers.iter().filter(|offer| is_usable(offer) && is_same_thing(offer, version)).collect();
+    let of = |digest: Digest| confirmed.iter().filter(move |offer| offer.holding.digest == Some(digest));
+    let held = |digest| ranked(of(digest).map(|offer| (*offer).clone()).collect());
+    if let Some(stated) = word.stated.filter(|stated| of(*stated).next().is_some()) {
+        return Some((stated, held(stated)));
+    }
     let witnesses: Vec<&&discovery::Offer> =
         confirmed.iter().filter(|offer| offer.holding.first_hand).collect();
     let digest = witnesses.first()?.holding.digest?;
@@ -152,8 +173,8 @@ pub(super) fn witnessed(
         return None;
     }
     let nodes: BTreeSet<_> = witnesses.iter().map(|witness| witness.peer.node).collect();
-    let same = confirmed.iter().filter(|offer| offer.holding.digest == Some(digest));
-    (nodes.len() >= enough.max(1)).then(|| (digest, ranked(same.map(|offer| (*offer).clone()).collect())))
+    let enough = word.witnesses.is_some_and(|enough| nodes.len() >= enough.max(1));
+    enough.then(|| (digest, held(digest)))
 }
 
 fn is_same_thing(offer: &discovery::Offer, version: &Version<'_>) -> bool {

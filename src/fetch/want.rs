@@ -51,6 +51,12 @@ impl Want {
         CONDITIONS.iter().any(|name| self.headers.contains_key(name))
     }
 
+    /// Whether the client wants nothing but what is kept (RFC 9111 section 5.2.1.7).
+    pub(super) fn is_from_cache_alone(&self) -> bool {
+        let lines = self.headers.get_all(header::CACHE_CONTROL).iter().filter_map(|line| line.to_str().ok());
+        lines.flat_map(|line| line.split(',')).any(|it| it.trim().eq_ignore_ascii_case("only-if-cached"))
+    }
+
     /// Whether the client showed who it is to the origin.
     pub(super) fn is_authorized(&self) -> bool {
         self.headers.contains_key(header::AUTHORIZATION)

@@ -62,8 +62,28 @@ impl Blob {
         if bytes.is_empty() { Err(std::io::ErrorKind::UnexpectedEof.into()) } else { Ok(bytes) }
     }
 
+    /// Its bytes from the first on, for a thread that may block.
+    pub fn reader(&self) -> Reader {
+        Reader { file: Arc::clone(&self.file), at: 0 }
+    }
+
     pub(super) fn pool(&self) -> &BufferPool {
         &self.pool
+    }
+}
+
+/// Reads a blob from its first byte on.
+#[derive(Debug)]
+pub struct Reader {
+    file: Arc<File>,
+    at: u64,
+}
+
+impl std::io::Read for Reader {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let count = std::os::unix::fs::FileExt::read_at(&*self.file, buffer, self.at)?;
+        self.at += count as u64;
+        Ok(count)
     }
 }
 

@@ -31,6 +31,7 @@ mod guarded;
 mod hostile;
 mod intercept;
 mod lan;
+mod learning;
 mod liars;
 mod mirrors;
 mod mormot;

@@ -17,7 +17,7 @@ fn head(fields: &[(&str, &str)]) -> StoredHead {
 /// What a document says, a line each: URL, digest, size.
 fn said(url: &str, kind: &str, body: &[u8], companion: Option<&str>) -> Vec<String> {
     let (target, head) = (target(url), head(&[("content-type", kind)]));
-    let passing = Passing { target: &target, head: &head, accept: None };
+    let passing = Passing { target: &target, head: &head, is_packument: false };
     let document = Document::of(passing).unwrap_or_else(|| panic!("{url} is no document"));
     let (found, result) = read(document, passing, body, companion);
     result.unwrap();
@@ -37,7 +37,8 @@ fn read(
         found.push(statement);
         true
     };
-    let result = document.read(passing, body, companion.map(str::as_bytes), &mut hear);
+    let result =
+        document.read(passing, body, companion.map(|text| (passing.head, text.as_bytes())), &mut hear);
     (found, result)
 }
 
@@ -95,14 +96,23 @@ fn which_answers_are_documents() {
         ("https://h/", "text/html", None),
     ] {
         let (target, head) = (target(url), head(&[("content-type", kind)]));
-        let passing = Passing { target: &target, head: &head, accept: None };
+        let passing = Passing { target: &target, head: &head, is_packument: false };
         assert_eq!(Document::of(passing), document, "{url} {kind}");
         let not_found = StoredHead { status: 404, ..head.clone() };
         assert_eq!(Document::of(Passing { head: &not_found, ..passing }), None, "{url}");
     }
     let (target, head) = (target("https://n/left-pad"), head(&[("content-type", json)]));
-    let accept = Some("application/vnd.npm.install-v1+json; q=1.0, application/json; q=0.8, */*");
-    assert_eq!(Document::of(Passing { target: &target, head: &head, accept }), Some(Document::Packument));
+    let passing = Passing { target: &target, head: &head, is_packument: true };
+    assert_eq!(Document::of(passing), Some(Document::Packument));
+    for (name, value, asks) in [
+        ("accept", "application/vnd.npm.install-v1+json; q=1.0, application/json; q=0.8, */*", true),
+        ("pacote-req-type", "packument", true),
+        ("pacote-req-type", "tarball", false),
+        ("accept", "application/json", false),
+    ] {
+        let request = [(name.parse().unwrap(), value.parse().unwrap())].into_iter().collect();
+        assert_eq!(crate::ecosystem::asks_for_packument(&request), asks, "{name}: {value}");
+    }
 }
 
 #[test]
@@ -113,8 +123,10 @@ fn a_release_states_its_index_files() {
          {hex} 9 ../../escape\n {hex} 9 /etc/passwd\n nonsense\n zz 1 x\nAcquire-By-Hash: yes\n {hex} 7 no/list\n\
          -----BEGIN PGP SIGNATURE-----\nSHA256:\n {hex} 6 forged\n",
     );
+    const BY_HASH: &str = "http://d/debian/dists/sid/main/binary-amd64/by-hash/SHA256/ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad sha256:{hex} 5";
     let want = [
         "http://d/debian/dists/sid/main/binary-amd64/Packages sha256:{hex} 5",
+        BY_HASH,
         "http://d/debian/dists/sid/old md5:d41d8cd98f00b204e9800998ecf8427e 0",
     ];
     assert_eq!(said("http://d/debian/dists/sid/InRelease", "", release.as_bytes(), None), want);
@@ -385,7 +397,7 @@ fn whoever_has_heard_enough_hears_no_more() {
         writeln!(sums, "{HEX}  {n}.iso").unwrap();
     }
     let (target, head) = (target("http://h/SHA256SUMS"), head(&[]));
-    let passing = Passing { target: &target, head: &head, accept: None };
+    let passing = Passing { target: &target, head: &head, is_packument: false };
     let mut heard = 0;
     let mut hear = |_statement| {
         heard += 1;
@@ -402,7 +414,7 @@ fn an_index_without_end_is_left() {
         writeln!(sums, "{HEX}  {n}.iso").unwrap();
     }
     let (target, head) = (target("http://h/SHA256SUMS"), head(&[]));
-    let passing = Passing { target: &target, head: &head, accept: None };
+    let passing = Passing { target: &target, head: &head, is_packument: false };
     let (found, result) = read(Document::Checksums, passing, sums.as_bytes(), None);
     assert!(matches!(result, Err(Unread::Enough)) && found.len() == 100_000);
     // a bomb: 600 MB of nothing in half a megabyte
@@ -443,7 +455,7 @@ proptest! {
     ) {
         let Ok(target) = crate::http::Target::new(crate::http::Scheme::Http, "h", &path) else { return Ok(()) };
         let head = head(&[("content-type", "x")]);
-        let passing = Passing { target: &target, head: &head, accept: None };
+        let passing = Passing { target: &target, head: &head, is_packument: false };
         for document in ALL {
             let (found, _) = read(document, passing, text.as_bytes(), Some(&text));
             prop_assert!(found.iter().all(|statement| statement.target.origin() == "http://h"));

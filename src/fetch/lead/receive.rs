@@ -6,15 +6,16 @@ use http::Response;
 
 use super::{Arriving, HOLDERS, Lead, Outcome, is_thing};
 use crate::cache::{NoRoom, Reservation};
-use crate::digest::Digest;
+use crate::digest::Stated;
 use crate::discovery::Finding;
+use crate::ecosystem;
 use crate::fetch::error::FetchError;
 use crate::fetch::judge::Judge;
 use crate::fetch::ledger::From;
 use crate::fetch::neighbours::{self, Version, version_key};
 use crate::fetch::offer::Offer;
 use crate::fetch::transfer::{Begin, Source, Transfer};
-use crate::http::Body;
+use crate::http::{Body, StoredHead};
 use crate::store::Ingest;
 
 impl Lead {
@@ -33,10 +34,9 @@ impl Lead {
                 return self.pass(response);
             }
         };
-        if let Some((digest, offers)) = self.same_at_neighbours(&arriving, finding.as_mut()).await
+        if let Some((judge, offers)) = self.same_at_neighbours(&arriving, finding.as_mut()).await
             && let Some(lenders) = self.engine.lenders(&self.case)
         {
-            let judge = self.case.judge.with_word(digest);
             for (at, offer) in offers.iter().enumerate().take(HOLDERS) {
                 let Ok((size, body)) = lenders.pull(offer, 0).await else { continue };
                 let arriving = Arriving { total: Some(size), ..arriving };
@@ -55,12 +55,13 @@ impl Lead {
         Ok(Outcome::Transfer(Box::new(Transfer::new(begin))))
     }
 
-    /// Neighbours that hold what the origin's head names: by a digest in the head, or by witnesses.
+    /// Neighbours that hold what the origin's head names, and what judges their bytes: a digest in the head, or the
+    /// word of witnesses.
     pub(super) async fn same_at_neighbours(
         &self,
         arriving: &Arriving,
         finding: Option<&mut Finding>,
-    ) -> Option<(Digest, Vec<Offer>)> {
+    ) -> Option<(Judge, Vec<Offer>)> {
         let config = self.engine.0.config.load();
         if !arriving.shareable
             || !is_thing(arriving.answer.head.status())
@@ -70,30 +71,43 @@ impl Lead {
         }
         let head = &arriving.answer.head;
         let lenders = self.engine.lenders(&self.case)?;
-        if let Some(digest) = head.get("repr-digest").and_then(Digest::from_repr_digest) {
-            let offers = lenders.holders(&digest.into()).await;
-            return (!offers.is_empty()).then_some((digest, offers));
+        if let Some((judge, stated)) = self.judge_of_head(head) {
+            let offers = lenders.holders(&stated).await;
+            return (!offers.is_empty()).then_some((judge, offers));
         }
         let key = version_key(&self.case.url, &arriving.variance, head);
         let version = Version { key, head, size: arriving.total };
-        neighbours::heard(finding?, &version, config.witnesses).await
+        let word = self.engine.word_for(&self.case);
+        let (digest, offers) = neighbours::heard(finding?, &version, word).await?;
+        let is_right = !self.engine.contradicts(&self.case, digest);
+        is_right.then(|| (self.case.judge.with_word(digest), offers))
+    }
+
+    /// By the strong digest that the origin's head states of what it came with.
+    fn judge_of_head(&self, head: &StoredHead) -> Option<(Judge, Stated)> {
+        let stated = ecosystem::said_of_itself(head).filter(Stated::is_strong)?;
+        let judge = match stated.sha256() {
+            Some(digest) => self.case.judge.with_word(digest),
+            None if self.case.judge.is_set() => return None,
+            None => Judge::learned(stated, |stated| self.engine.0.cache.index().blob_of(&stated.key())),
+        };
+        Some((judge, judge.digest.map_or(stated, Stated::from)))
     }
 
     pub(super) async fn begin(&self, total: Option<u64>) -> Result<(Ingest, Reservation), NoRoom> {
-        let (cache, beside) = (self.engine.0.cache.clone(), self.case.judge.beside());
+        let cache = self.engine.0.cache.clone();
         let begun = tokio::task::spawn_blocking(move || cache.begin(total)).await;
-        let (mut ingest, reservation) = begun.unwrap_or(Err(NoRoom::ReadOnly))?;
-        ingest.reckon(beside);
-        Ok((ingest, reservation))
+        begun.unwrap_or(Err(NoRoom::ReadOnly))
     }
 
     pub(super) fn begin_with(
         &self,
         arriving: Arriving,
-        (ingest, reservation): (Ingest, Reservation),
+        (mut ingest, reservation): (Ingest, Reservation),
         source: Source,
         judge: Judge,
     ) -> Begin {
+        ingest.reckon(judge.beside());
         Begin {
             engine: self.engine.clone(),
             case: self.case.clone(),

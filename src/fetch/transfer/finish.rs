@@ -56,6 +56,9 @@ impl Transfer {
         self.running.judge_by(Judge { digest: Some(digest), ..self.judge });
         let first_hand = self.used.is_empty();
         let record = self.record(digest, size, first_hand);
+        // what only a client stated is nobody's word for what the URL leads to
+        let is_vouched = first_hand || self.case.want.stated.is_none();
+        let lesson = is_vouched.then(|| self.engine.lesson(&self.case.want, &record)).flatten();
         let (stopping, cache) = (self.stopping, self.engine.0.cache.clone());
         tracing::debug!(
             url = %self.case.want.target, blob.digest = %digest, blob.size = size,
@@ -80,6 +83,7 @@ impl Transfer {
             cache.index().put_digest(stated, digest, self.engine.0.clock.now());
         }
         cache.put_resource(record);
+        self.engine.begin_lesson(lesson);
         // who comes from here on asks the store, where freshness counts
         drop(permit);
         let (reservation, storing) = (self.reservation, self.storing);
@@ -92,6 +96,10 @@ impl Transfer {
             // a failure is noted in health by the cache; the clients have their bytes either way
             Ok(true | false) => {}
             Err(_) => tracing::error!("the thread that commits a blob ended early"),
+        }
+        if first_hand {
+            let asked = self.running.answer().request_time;
+            self.engine.compare(&self.case, asked, digest).await;
         }
     }
 

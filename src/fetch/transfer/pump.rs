@@ -235,15 +235,11 @@ impl Transfer {
     }
 
     fn is_better(&self, offer: &discovery::Offer) -> bool {
-        let config = self.engine.0.config.load();
         let answer = self.running.answer();
-        self.shareable
-            && neighbours::witnessed(
-                std::slice::from_ref(offer),
-                &Version { key: self.key(), head: &answer.head, size: self.total },
-                config.witnesses,
-            )
-            .is_some()
+        let version = Version { key: self.key(), head: &answer.head, size: self.total };
+        let word = self.engine.word_for(&self.case);
+        let better = neighbours::witnessed(std::slice::from_ref(offer), &version, word);
+        self.shareable && better.is_some_and(|(digest, _)| !self.engine.contradicts(&self.case, digest))
     }
 }
 
