@@ -39,6 +39,13 @@ const SIGNED: std::time::Duration = std::time::Duration::from_secs(3600);
 /// So many statements are put into the index at once.
 const BATCH: usize = 4096;
 
+impl Learned {
+    /// Whether something was stated of the thing since then, or in the same moment.
+    pub(super) fn is_newer_than(&self, time: Timestamp) -> bool {
+        self.expected.as_ref().is_some_and(|expected| expected.stated_at >= time)
+    }
+}
+
 impl Engine {
     /// What was stated for a target, if it still counts.
     pub fn expectation(&self, target: &Target) -> Option<Arc<ExpectationRecord>> {
@@ -133,8 +140,7 @@ impl Engine {
     /// Whether a stored answer is older than a word of the origin's side that names other bytes. It is not even asked
     /// for whether it still holds: dates and sizes are too coarse to tell one version of an index from the next.
     pub(super) fn is_outdated(&self, case: &Case, stored: &ResourceRecord) -> bool {
-        let since = case.learned.expected.as_ref().map(|expected| expected.stated_at);
-        since.is_some_and(|since| since >= stored.answer.response_time)
+        case.learned.is_newer_than(stored.answer.response_time)
             && stored.digest.is_some_and(|digest| self.contradicts(case, digest))
     }
 

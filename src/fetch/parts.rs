@@ -43,7 +43,10 @@ impl Engine {
         let headers = &case.want.headers;
         for part in self.0.cache.parts(&case.url).iter().rev() {
             let Some(wanted) = part.answers(range) else { continue };
-            if !part.variance.matches(headers) || !policy::if_range_holds(headers, &part.answer.head) {
+            // a statement since then may be of another version, and a part cannot tell
+            let is_doubted = case.learned.is_newer_than(part.answer.response_time);
+            let fits = part.variance.matches(headers) && policy::if_range_holds(headers, &part.answer.head);
+            if is_doubted || !fits {
                 continue;
             }
             let Plan::Serve { age } = self.plan(case, Some(&part.answer)) else { continue };
