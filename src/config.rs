@@ -119,6 +119,7 @@ impl Config {
             release: self.peers.effective_release(),
             min_size: self.peers.min_size,
             stale_if_error: self.proxy.stale_if_error,
+            sidecars: self.origin.sidecars,
         }
     }
 

@@ -26,6 +26,7 @@ mod npm;
 mod oci;
 mod pypi;
 mod scope;
+mod sidecar;
 mod statement;
 mod token;
 mod unpack;
@@ -38,6 +39,7 @@ pub use document::{Document, Passing};
 pub use head::{said_elsewhere, said_of_itself};
 pub use npm::asks_for_packument;
 pub use scope::{speaks_for, spelling};
+pub use sidecar::{Sidecars, sidecars};
 pub use statement::{Statement, Unread};
 pub use token::gives_tokens;
 

@@ -31,6 +31,7 @@ mod reasons;
 mod resume;
 mod running;
 mod settings;
+mod sidecar;
 mod transfer;
 mod view;
 mod want;

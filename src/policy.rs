@@ -33,5 +33,5 @@ pub use key::{ResourceKey, UrlKey};
 pub use plan::{PassReason, Plan, insists, joins, plan};
 pub use rule::{Caching, Pattern, PatternError, Rule, Rules};
 pub use storable::{NoStore, Storable, shared_fields, storable, storable_part};
-pub use validate::{Condition, evaluate, freshen, if_range_holds, validators};
+pub use validate::{Condition, evaluate, freshen, if_range_holds, last_modified, validators};
 pub use vary::Variance;

@@ -58,6 +58,7 @@ fn traffic(numbers: &mut Exposition, sources: &Sources) {
     );
     numbers.bytes_counter("peer_sent", "Body bytes given to neighbours", sums.bytes_to_peers);
     numbers.bytes_counter("discarded", "Bytes received and never delivered", sums.bytes_discarded);
+    numbers.bytes_counter("sidecars", "Checksum files asked for beside downloads", sums.bytes_sidecars);
     numbers.bytes_counter("tunnelled", "Bytes through CONNECT tunnels, both ways", sums.bytes_tunnelled);
 }
 

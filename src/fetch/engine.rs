@@ -20,6 +20,7 @@ use super::outcome::{CacheStatus, Given, Reply, Switched};
 use super::parts::AT_ONCE;
 use super::reasons::Reasons;
 use super::settings::Config;
+use super::sidecar::Asked;
 use super::view::TransferView;
 use super::want::Want;
 use crate::cache::Cache;
@@ -78,6 +79,7 @@ pub(super) struct Inner {
     pub(super) neighbours: ArcSwapOption<Neighbours>,
     pub(super) mormot: ArcSwapOption<Mormot>,
     pub(super) lessons: Lessons,
+    pub(super) asked: Asked,
 }
 
 /// A want and what the rules say of its URL.
@@ -116,6 +118,7 @@ impl Engine {
             neighbours: ArcSwapOption::empty(),
             mormot: ArcSwapOption::empty(),
             lessons: Lessons::new(),
+            asked: Asked::default(),
         }))
     }
 

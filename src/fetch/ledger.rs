@@ -22,6 +22,7 @@ struct Sums {
     to_peers: AtomicU64,
     discarded: AtomicU64,
     tunnelled: AtomicU64,
+    sidecars: AtomicU64,
 }
 
 /// The sums at one moment, named as in the status document.
@@ -43,6 +44,9 @@ pub struct Traffic {
     pub bytes_discarded: u64,
     /// Bytes through `CONNECT` tunnels, both ways, in no other sum.
     pub bytes_tunnelled: u64,
+    /// Bytes of checksum files that were asked for beside downloads, in no other sum.
+    #[serde(default)]
+    pub bytes_sidecars: u64,
 }
 
 /// Where received bytes came from.
@@ -89,6 +93,11 @@ impl Ledger {
         self.0.tunnelled.fetch_add(bytes, Ordering::Relaxed);
     }
 
+    /// A checksum file was read beside a download.
+    pub fn sidecar(&self, bytes: u64) {
+        self.0.sidecars.fetch_add(bytes, Ordering::Relaxed);
+    }
+
     /// The sums now.
     pub fn traffic(&self) -> Traffic {
         let read = |sum: &AtomicU64| sum.load(Ordering::Relaxed);
@@ -101,6 +110,7 @@ impl Ledger {
             bytes_to_peers: read(&self.0.to_peers),
             bytes_discarded: read(&self.0.discarded),
             bytes_tunnelled: read(&self.0.tunnelled),
+            bytes_sidecars: read(&self.0.sidecars),
         }
     }
 

@@ -41,6 +41,8 @@ pub struct Config {
     pub min_size: ByteSize,
     /// `proxy.stale_if_error`.
     pub stale_if_error: Span,
+    /// `origin.sidecars`: whether checksum files are asked for beside large downloads.
+    pub sidecars: bool,
 }
 
 impl Default for Config {
@@ -51,6 +53,7 @@ impl Default for Config {
             release: Release::default(),
             min_size: ByteSize(2048),
             stale_if_error: Span(std::time::Duration::from_secs(7 * 86_400)),
+            sidecars: true,
         }
     }
 }

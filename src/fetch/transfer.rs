@@ -21,6 +21,7 @@ use super::outcome::CacheStatus;
 use super::piece::Pieces;
 use super::resume::{Note, partial_key};
 use super::running::{Opening, Running};
+use super::sidecar::Hint;
 use super::want::drop_conditions;
 use crate::cache::Reservation;
 use crate::digest::hex;
@@ -57,6 +58,8 @@ pub(super) struct Begin {
     pub(super) offers: VecDeque<Offer>,
     /// Neighbours that may still answer.
     pub(super) finding: Option<Finding>,
+    /// Holders that a checksum file may lead to.
+    pub(super) hint: Option<Hint>,
 }
 
 /// A transfer.
@@ -79,6 +82,9 @@ pub(super) struct Transfer {
     origin_after: bool,
     offers: VecDeque<Offer>,
     finding: Option<Finding>,
+    hint: Option<Hint>,
+    /// A checksum file alone led to the neighbours' bytes.
+    by_sidecar: bool,
     upstream: Upstream,
     total: Option<u64>,
     next_checkpoint: u64,
@@ -140,6 +146,8 @@ impl Transfer {
             offer: begin.source.offer,
             offers: begin.offers,
             finding: begin.finding,
+            hint: begin.hint,
+            by_sidecar: false,
             upstream,
             total: begin.total,
             next_checkpoint: pump::FIRST_CHECKPOINT,
@@ -182,7 +190,8 @@ impl Transfer {
                         break Err(failure);
                     }
                 }
-                Stop::Better(offer) => self.move_to(offer).await,
+                Stop::Better(offer) => drop(self.move_to(offer).await),
+                Stop::Hinted(offer) => self.by_sidecar = self.move_to(offer).await,
                 Stop::Disk(error) => {
                     self.engine.0.cache.note_trouble(&error);
                     if let Err(failure) = self.without_disk().await {

@@ -164,7 +164,8 @@ fn opaque(tag: &str) -> &str {
     tag.strip_prefix("W/").unwrap_or(tag)
 }
 
-fn last_modified(head: &StoredHead) -> Option<Timestamp> {
+/// When the thing was last changed, by its own head (RFC 9110 section 8.8.2).
+pub fn last_modified(head: &StoredHead) -> Option<Timestamp> {
     time_of(head, "last-modified")
 }
 

@@ -1,6 +1,7 @@
 //! Learned digests: what an index states of a file lets the neighbour give it, and what it may not do.
 
 mod limits;
+mod sidecars;
 
 use sha2::{Digest as _, Sha512};
 

@@ -27,6 +27,7 @@ mod config_files;
 mod connect;
 mod digests;
 mod discovery;
+mod git;
 mod guarded;
 mod hostile;
 mod intercept;

@@ -50,8 +50,13 @@ impl Lead {
         let is_thing = is_thing(arriving.answer.head.status());
         let judge = if is_thing { self.case.judge } else { Judge::default() };
         let source = Source { body: response.into_body(), from: From::Origin, offer: None };
+        let hint = match is_thing && arriving.shareable {
+            true => self.engine.seek_sidecar(&self.case, &arriving.answer.head, arriving.total),
+            false => None,
+        };
         let mut begin = self.begin_with(arriving, begun, source, judge);
         begin.finding = finding.filter(|_| is_thing);
+        begin.hint = hint;
         Ok(Outcome::Transfer(Box::new(Transfer::new(begin))))
     }
 
@@ -121,6 +126,7 @@ impl Lead {
             source,
             offers: VecDeque::new(),
             finding: None,
+            hint: None,
         }
     }
 }

@@ -32,7 +32,10 @@ impl Transfer {
 
     /// What neighbours sent is not what they said they hold; where it is, it is what was stated that is wrong.
     fn blame_for(&self, found: Found) {
-        if self.judge.blames(found) {
+        if self.by_sidecar {
+            // the origin began this file, and only its list says that it goes on like the neighbour's
+            self.engine.doubt_sidecars(&self.case);
+        } else if self.judge.blames(found) {
             self.blame();
         }
     }

@@ -9,6 +9,7 @@ use crate::discovery;
 use crate::fetch::ledger::From;
 use crate::fetch::neighbours::{self, Version};
 use crate::fetch::offer::Offer;
+use crate::fetch::sidecar::Hint;
 use crate::http::BodyError;
 use crate::store::{Hold, StoreError, WriteError, WriteNote};
 
@@ -35,6 +36,8 @@ pub(super) enum Stop {
     Slow,
     /// A neighbour turned up that holds the same thing.
     Better(Offer),
+    /// A neighbour turned up that holds what a checksum file names.
+    Hinted(Offer),
     /// Nobody reads it, and too much is missing.
     Abandoned,
     /// The disk gave out while unproven bytes were held.
@@ -90,7 +93,8 @@ impl Transfer {
 
     async fn wait(&mut self) -> Result<Result<Option<Bytes>, BodyError>, Stop> {
         let growing = self.running.growing().clone();
-        let wait_for_peers = self.from == From::Origin && self.rest_is_worth_moving();
+        let is_worth_moving = self.from == From::Origin && self.rest_is_worth_moving();
+        let wait_for_peers = is_worth_moving && self.finding.is_some();
         loop {
             tokio::select! {
                 biased;
@@ -111,6 +115,13 @@ impl Transfer {
                     Some(offer) if self.is_better(&offer) => return Err(Stop::Better(offer.into())),
                     Some(_) => {}
                     None => self.finding = None,
+                },
+                offers = hinted(&mut self.hint), if is_worth_moving => {
+                    self.hint = None;
+                    self.offers.extend(offers);
+                    if let Some(offer) = self.offers.pop_front() {
+                        return Err(Stop::Hinted(offer));
+                    }
                 }
             }
         }
@@ -229,7 +240,7 @@ impl Transfer {
     }
 
     fn rest_is_worth_moving(&self) -> bool {
-        self.finding.is_some()
+        (self.finding.is_some() || self.hint.is_some())
             && self.writer.is_storing()
             && self.total.is_some_and(|total| total.saturating_sub(self.writer.received()) > WORTH_MOVING)
     }
@@ -257,6 +268,14 @@ pub(super) async fn deserted(growing: &crate::store::Growing) {
 async fn late(finding: &mut Option<discovery::Finding>) -> Option<discovery::Offer> {
     match finding {
         Some(finding) => finding.next().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn hinted(hint: &mut Option<Hint>) -> Vec<Offer> {
+    match hint {
+        // whoever looked may have given up
+        Some(hint) => hint.await.unwrap_or_default(),
         None => std::future::pending().await,
     }
 }

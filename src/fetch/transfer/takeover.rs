@@ -103,18 +103,20 @@ impl Transfer {
         }
     }
 
-    /// A neighbour answered late: the rest comes from there.
-    pub(super) async fn move_to(&mut self, offer: Offer) {
+    /// A neighbour answered late: the rest comes from there, if it will give it.
+    pub(super) async fn move_to(&mut self, offer: Offer) -> bool {
         self.finding = None;
-        let Some(digest) = offer.holding.digest else { return };
+        let Some(digest) = offer.holding.digest else { return false };
         let before = self.judge;
         if self.judge.digest.is_some_and(|known| known != digest) || self.settle().await.is_err() {
-            return;
+            return false;
         }
         self.judge = self.judge.with_word(digest);
-        if !self.go_on_at(offer).await {
+        let moved = self.go_on_at(offer).await;
+        if !moved {
             self.judge = before;
         }
+        moved
     }
 
     /// The disk gave out under bytes that wait for their proof: the origin's own bytes need none.

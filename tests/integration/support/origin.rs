@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use super::GUARD;
 use super::script::Script;
-use wire::Wire;
-pub use wire::{Certificate, Seen};
+
+pub use wire::{Certificate, Seen, Wire};
 
 /// A running fault origin; it ends when it is dropped.
 pub struct Origin {
