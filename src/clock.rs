@@ -60,6 +60,15 @@ impl Timestamp {
         Self(seconds.saturating_mul(1000))
     }
 
+    /// What a clock on the wall shows then, in this machine's time zone; UTC where none is set up. May read the
+    /// zone's file.
+    pub fn local(self) -> jiff::civil::DateTime {
+        let seconds = i64::try_from(self.seconds()).unwrap_or(i64::MAX);
+        let time = jiff::Timestamp::from_second(seconds).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
+        let zone = jiff::tz::TimeZone::try_system().unwrap_or(jiff::tz::TimeZone::UTC);
+        zone.to_datetime(time)
+    }
+
     /// As the operating system's type.
     pub fn system_time(self) -> SystemTime {
         SystemTime::UNIX_EPOCH.checked_add(Duration::from_millis(self.0)).unwrap_or(SystemTime::UNIX_EPOCH)
@@ -136,6 +145,14 @@ impl Clock for ManualClock {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_clock_on_the_wall_is_at_most_a_day_away() {
+        let noon = jiff::civil::date(2026, 11, 30).at(12, 0, 0, 0);
+        let utc = Timestamp::from_seconds(1_796_040_000);
+        let ahead = utc.local().duration_since(noon).as_hours();
+        assert!((-12..=14).contains(&ahead), "{}", utc.local());
+    }
 
     #[test]
     fn a_wall_jump_leaves_the_monotonic_clock_alone() {

@@ -30,6 +30,7 @@ pub use show::{redacted, show};
 pub use values::{ListenAt, ValueError};
 
 use crate::mirror::Mirrors;
+use crate::net::limits::{Limit, Rates};
 use crate::policy::Rules;
 use crate::telemetry::LogConfig;
 use crate::unit::Span;
@@ -72,6 +73,8 @@ pub struct Config {
     pub bans: ban::Config,
     /// Records kept elsewhere.
     pub index: IndexConfig,
+    /// Other rates at some hours.
+    pub limits: Vec<Limit>,
     /// What holds for some URLs.
     pub rule: Rules,
     /// The named mirrors.
@@ -98,6 +101,7 @@ impl Default for Config {
             admin: admin::Config::default(),
             bans: ban::Config::default(),
             index: IndexConfig::default(),
+            limits: Vec::new(),
             rule: Rules::default(),
             mirror: Mirrors::default(),
             log: LogConfig::default(),
@@ -121,6 +125,11 @@ impl Config {
             stale_if_error: self.proxy.stale_if_error,
             sidecars: self.origin.sidecars,
         }
+    }
+
+    /// The rates that hold where no `[[limits]]` does.
+    pub fn rates(&self) -> Rates {
+        Rates { upload: self.peers.upload_rate, download: self.origin.download_rate }
     }
 
     /// Paths as the file names them, to be read from the file's own folder where they are relative.

@@ -9,6 +9,7 @@ mod build;
 mod chores;
 mod error;
 mod holdings;
+mod limits;
 mod local;
 mod mormot;
 mod neighbours;

@@ -1,5 +1,5 @@
 //! The network of this machine: which interfaces to use, sockets bound or inherited, connections counted,
-//! bytes held to a rate.
+//! bytes held to a rate, by the hours of the week and by who goes first.
 //!
 //! Promises: what is bound is named in its error together with the configuration key that asked for it; an
 //! accept loop outlives a lack of descriptors; choosing interfaces is a pure function of a list. Nothing
@@ -7,8 +7,11 @@
 //!
 //! *Invariant:* no room above this one opens a listening or datagram socket.
 
+pub mod hours;
 pub mod interface;
+pub mod limits;
 pub mod listener;
 pub mod patience;
+pub mod precedence;
 pub mod throttle;
 pub mod udp;

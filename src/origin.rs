@@ -3,7 +3,8 @@
 //! What comes back is what the origin sent: redirects are not followed (but by [`Origin::follow`]), nothing
 //! is decoded, path and query go out byte for byte. Every wait has a deadline: `connect_timeout` for finding
 //! and connecting a host, `stall_timeout` for the response head and for each silence in a body. A body that
-//! ends before its length, its last chunk or its TLS close is an error, never an end.
+//! ends before its length, its last chunk or its TLS close is an error, never an end. `download_rate` holds all
+//! bodies together to one rate; tunnels and other protocols are not slowed.
 //!
 //! At most `connections_per_host` HTTP/1 connections lead to one authority. Who waits for one longer than
 //! `connect_timeout` gets one beyond that number: a few long downloads must not shut out everybody else. An
@@ -44,7 +45,8 @@ use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 
 use crate::clock::SharedClock;
-use crate::http::{Body, Target};
+use crate::http::{Body, Pace, Target};
+use crate::unit::Rate;
 
 pub use config::{Config, ParentProxy, ParentProxyError};
 pub use error::OriginError;
@@ -72,6 +74,7 @@ struct Inner {
     dialer: dial::Dialer,
     pool: pool::Pool,
     rates: rate::Rates,
+    pace: Pace,
     stall: Duration,
     max_redirects: usize,
 }
@@ -84,9 +87,10 @@ impl Origin {
             return Err(OriginError::Setup("origin.connections_per_host must be at least 1".to_owned()));
         }
         let (stall, max_redirects) = (config.stall_timeout.0, config.max_redirects);
+        let pace = Pace::new(config.download_rate);
         let dialer = dial::Dialer::new(config)?;
         let pool = pool::Pool::new(per_host, clock);
-        Ok(Self(Arc::new(Inner { dialer, pool, rates: rate::Rates::default(), stall, max_redirects })))
+        Ok(Self(Arc::new(Inner { dialer, pool, rates: rate::Rates::default(), pace, stall, max_redirects })))
     }
 
     /// Sends a request with an absolute URI; `Host` is made from it, fields of the client's own connection
@@ -143,6 +147,11 @@ impl Origin {
     /// A connection over TLS, verified as any other, for bytes that are no HTTP.
     pub async fn secure(&self, target: &Target, reach: &Reach) -> Result<TlsStream<TcpStream>, OriginError> {
         self.0.dialer.bare(target, reach).await
+    }
+
+    /// From now on all bodies together take so many bytes a second, running ones as well; 0 for no limit.
+    pub fn set_download_rate(&self, rate: Rate) {
+        self.0.pace.set(rate);
     }
 
     /// Bytes a second that this authority was seen to give, if it was seen at all.

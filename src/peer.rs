@@ -28,6 +28,7 @@ pub use server::{Found, Limits, Server, ServerParts, Shelf};
 pub use wire::ResourceHead;
 
 use crate::http::Uplink;
+use crate::net::precedence::Precedence;
 use crate::tls::{NodeId, Pin};
 use crate::unit::Rate;
 
@@ -69,8 +70,8 @@ pub struct Holder {
 
 impl Config {
     /// The way out to neighbours that these settings describe.
-    pub fn uplink(&self) -> Uplink {
-        Uplink::new(self.upload_rate, self.max_uploads)
+    pub fn uplink(&self, after: Option<Precedence>) -> Uplink {
+        Uplink::behind(after, self.upload_rate, self.max_uploads)
     }
 }
 

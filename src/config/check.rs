@@ -24,6 +24,7 @@ pub(super) fn check(config: &Config, sources: &Sources) -> (Vec<Complaint>, Vec<
     judge.mormot(config);
     judge.origin(config);
     judge.mirrors(config);
+    judge.limits(config);
     judge.bans(config);
     judge.ports(config);
     let placed = |mut complaint: Complaint| {
@@ -214,6 +215,16 @@ impl Judge {
             "it names this node's own proxy port",
             "name the proxy beyond, or leave it empty",
         );
+    }
+
+    fn limits(&mut self, config: &Config) {
+        let form = "such as at = \"08:00-18:00 mon-fri\"";
+        for limit in &config.limits {
+            self.refuse(limit.at.is_never(), "limits.at", "a limit needs to say when it holds", form);
+            let what = format!("the limit at \"{}\" has neither upload_rate nor download_rate", limit.at);
+            let idle = !limit.at.is_never() && limit.upload_rate.is_none() && limit.download_rate.is_none();
+            self.refuse(idle, "limits", &what, "give it one of them; \"0\" is no limit");
+        }
     }
 
     fn mirrors(&mut self, config: &Config) {

@@ -32,6 +32,7 @@ fn the_shipped_file_has_every_default() {
     let written: toml::Table = DEFAULT_FILE.parse().unwrap();
     let mut known = toml::Table::try_from(Config::default()).unwrap();
     known.remove("rule");
+    known.remove("limits");
     known.remove("mirror");
     for (name, value) in &known {
         match value.as_table() {
@@ -60,6 +61,27 @@ fn the_mirror_in_the_shipped_file_is_right() {
     let [mirror]: [crate::mirror::Config; 1] = Vec::from(config.mirror).try_into().unwrap();
     for key in toml::Table::try_from(mirror).unwrap().keys() {
         assert!(DEFAULT_FILE.contains(&format!("# {key} = ")), "{key}");
+    }
+}
+
+#[test]
+fn the_limits_in_the_shipped_file_are_right() {
+    let config = example("limits");
+    let [limit] = &config.limits[..] else { panic!("{:?}", config.limits) };
+    for key in toml::Table::try_from(limit).unwrap().keys() {
+        assert!(DEFAULT_FILE.contains(&format!("# {key} = ")), "{key}");
+    }
+    assert!(limit.upload_rate.is_some() && limit.download_rate.is_some());
+}
+
+#[test]
+fn limits_that_say_nothing_useful_are_refused_where_they_stand() {
+    let text = "[[limits]]\nat = \"8-18\"\nupload_rate = \"1MB\"\n\n[[limits]]\nat = \"sat,sun\"\n";
+    let complaints = load_text(text, &environment()).unwrap_err();
+    let shown = complaints.to_string();
+    assert_eq!(places(&complaints).len(), 2, "{shown}");
+    for part in ["08:00-18:00 mon-fri", "neither upload_rate nor download_rate", "limits"] {
+        assert!(shown.contains(part), "{part}: {shown}");
     }
 }
 

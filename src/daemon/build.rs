@@ -9,6 +9,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 
 use super::DaemonError;
+use super::limits::Limits;
 use crate::ban::{Ban, BanList, Change};
 use crate::cache::Cache;
 use crate::clock::{SharedClock, SystemClock};
@@ -16,12 +17,14 @@ use crate::config::Config;
 use crate::fetch::{self, Engine, Ledger};
 use crate::http::Uplink;
 use crate::index::{BanRecord, Index};
+use crate::net::precedence::{Precedence, Share};
 use crate::origin::Origin;
 use crate::proxy::{self, Interceptor, Proxy};
 use crate::rest::Hosts;
 use crate::shutdown::{Drain, Shutdown};
 use crate::telemetry::Health;
 use crate::tls::Identity;
+use crate::unit::Rate;
 
 /// All rooms of one node; a cheap clone.
 #[derive(Clone)]
@@ -36,6 +39,8 @@ pub(super) struct House {
     pub(super) own_addresses: Arc<ArcSwap<Vec<IpAddr>>>,
     /// The way out to neighbours, by whatever protocol.
     pub(super) uplink: Uplink,
+    /// How fast bytes may go now.
+    pub(super) limits: Limits,
     /// Running bodies.
     pub(super) drain: Drain,
     /// Who still writes into the store.
@@ -53,25 +58,26 @@ impl House {
             .map_err(DaemonError::failed)?;
         let bans = bans(config, &index, &clock);
         let origin = Origin::new(config.origin.clone(), Arc::clone(&clock)).map_err(DaemonError::failed)?;
-        let (drain, storing) = (Drain::new(), Drain::new());
+        let (drain, storing, ledger) = (Drain::new(), Drain::new(), Ledger::new());
         let engine = Engine::new(fetch::Parts {
             cache: cache.clone(),
             origin: origin.clone(),
             config: config.engine(),
             rules: config.rule.clone(),
             clock: Arc::clone(&clock),
-            ledger: Ledger::new(),
+            ledger: ledger.clone(),
             drain: drain.clone(),
             stop: stop.clone(),
             storing: storing.clone(),
         });
+        let uplink = config.peers.transfers().uplink(Some(own_clients_first(&ledger, &clock)));
         let own_addresses: Arc<ArcSwap<Vec<IpAddr>>> = Arc::default();
         let names = config.admin.hosts.iter().cloned().chain([config.node_name.clone()]);
         let proxy = Proxy::new(proxy::Parts {
             config: config.proxy.clone(),
             mirrors: config.mirror.clone(),
             engine: engine.clone(),
-            origin,
+            origin: origin.clone(),
             interceptor: Interceptor::open(config.intercept.clone(), &config.state_dir, Arc::clone(&clock)),
             node: identity.node(),
             hosts: Hosts::new(names),
@@ -80,7 +86,7 @@ impl House {
             drain: drain.clone(),
             stop: stop.clone(),
         });
-        let uplink = config.peers.transfers().uplink();
+        let limits = Limits::new(uplink.clone(), origin, Arc::clone(&clock));
         Ok(Self {
             identity,
             clock,
@@ -91,10 +97,18 @@ impl House {
             proxy,
             own_addresses,
             uplink,
+            limits,
             drain,
             storing,
         })
     }
+}
+
+/// Neighbours have a quarter of the speed at which this machine's own clients are served from the store, and never
+/// less than 32 MiB a second.
+fn own_clients_first(ledger: &Ledger, clock: &SharedClock) -> Precedence {
+    let (ledger, share) = (ledger.clone(), Share { part: 4, floor: Rate(32 << 20) });
+    Precedence::new(move || ledger.traffic().bytes_from_cache, share, Arc::clone(clock))
 }
 
 fn bans(config: &Config, index: &Index, clock: &SharedClock) -> BanList {

@@ -15,7 +15,7 @@ use crate::proxy::Interceptor;
 use crate::telemetry::Logging;
 
 /// Keys that hold at once; a trailing dot stands for all keys of a section.
-const AT_ONCE: [&str; 19] = [
+const AT_ONCE: [&str; 21] = [
     "cache.max_size",
     "cache.min_free",
     "cache.max_age",
@@ -31,6 +31,8 @@ const AT_ONCE: [&str; 19] = [
     "peers.release",
     "peers.min_size",
     "peers.upload_rate",
+    "origin.download_rate",
+    "limits",
     "bans.",
     "rule",
     "mirror",
@@ -73,7 +75,7 @@ impl Reloader {
         self.house.proxy.set_interceptor(interceptor(&new, &self.house.clock).await?);
         self.house.engine.set_config(new.engine(), new.rule.clone());
         self.house.bans.reconfigure(new.bans.clone());
-        self.house.uplink.set_rate(new.peers.upload_rate);
+        self.house.limits.set(new.rates(), new.limits.clone()).await;
         self.config = Arc::new(new);
         Ok(view)
     }

@@ -104,6 +104,7 @@ fn begin(start: Start) -> Result<Running, DaemonError> {
     let config = Arc::new(start.config);
     let interfaces = interfaces(&house, &config);
     let mut services = Services::new();
+    house.limits.prepare(config.rates(), config.limits.clone());
     spawn_services(&mut services, &house, proxy, &interfaces, &stop);
     spawn_own_addresses(&mut services, &house, &config, &interfaces, &stop);
     spawn_admin(&mut services, server, admin, end.clone());
@@ -188,6 +189,11 @@ fn spawn_services(
     let (keeper, until) = (house.clone(), stop.clone());
     services.spawn(async move {
         chores::run(keeper, until).await;
+        Ok(())
+    });
+    let (limits, until) = (house.limits.clone(), stop.clone());
+    services.spawn(async move {
+        limits.run(until).await;
         Ok(())
     });
     let (seen, until) = (interfaces.clone(), stop.clone());

@@ -2,19 +2,16 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 
-use bytes::{Buf as _, Bytes};
+use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::{Body, BodyError};
-use crate::net::throttle::Throttle;
+use super::{Body, BodyError, Pace, Paced};
+use crate::net::precedence::Precedence;
 use crate::unit::Rate;
-
-/// The size of a part where there is no rate to hold.
-const UNLIMITED: usize = usize::MAX;
 
 /// The way out to neighbours, by whatever protocol; a cheap clone.
 #[derive(Debug, Clone)]
@@ -24,9 +21,9 @@ pub struct Uplink(Arc<Inner>);
 struct Inner {
     places: Arc<Semaphore>,
     most: usize,
-    throttle: Throttle,
-    /// The largest part sent between two looks at the throttle.
-    part: AtomicUsize,
+    pace: Pace,
+    /// This machine's own clients go first.
+    after: Option<Precedence>,
     /// Bytes of bodies sent so far.
     sent: AtomicU64,
 }
@@ -38,20 +35,24 @@ pub struct Place(#[expect(dead_code, reason = "held for its drop")] OwnedSemapho
 impl Uplink {
     /// So many bytes a second, 0 for no limit, in at most so many bodies at one time.
     pub fn new(rate: Rate, most: usize) -> Self {
+        Self::behind(None, rate, most)
+    }
+
+    /// The same, behind those who go first.
+    pub fn behind(after: Option<Precedence>, rate: Rate, most: usize) -> Self {
         let most = most.clamp(1, Semaphore::MAX_PERMITS);
         Self(Arc::new(Inner {
             places: Arc::new(Semaphore::new(most)),
             most,
-            throttle: Throttle::new(rate),
-            part: AtomicUsize::new(part(rate)),
+            pace: Pace::new(rate),
+            after,
             sent: AtomicU64::new(0),
         }))
     }
 
     /// Changes the rate, for running bodies as well.
     pub fn set_rate(&self, rate: Rate) {
-        self.0.part.store(part(rate), Ordering::Relaxed);
-        self.0.throttle.set(rate);
+        self.0.pace.set(rate);
     }
 
     /// How many bytes of bodies were sent.
@@ -77,10 +78,8 @@ impl Uplink {
     /// A body of so many bytes that occupies the place until it is gone.
     pub fn send(&self, inner: Body, length: u64, place: Place) -> Upload {
         Upload {
-            inner,
+            inner: self.0.pace.hold(inner, self.0.after.clone()),
             left: length,
-            held: Bytes::new(),
-            leave: None,
             uplink: self.clone(),
             also: None,
             _place: place,
@@ -88,28 +87,15 @@ impl Uplink {
     }
 }
 
-/// The largest part sent at once. At a low rate the parts are small, so that every reader of many still gets
-/// some before it takes this node for dead.
-fn part(rate: Rate) -> usize {
-    const MOST: u64 = 256 * 1024;
-    rate.limit().map_or(UNLIMITED, |rate| usize::try_from((rate / 64).clamp(512, MOST)).unwrap_or(512))
-}
-
 /// What goes to one neighbour.
 pub struct Upload {
-    inner: Body,
+    inner: Paced,
     left: u64,
-    /// What was read but may not leave yet.
-    held: Bytes,
-    /// What the throttle was asked for, and the wait for it.
-    leave: Option<(usize, Leave)>,
     uplink: Uplink,
     /// Counted here as well.
     also: Option<Arc<AtomicU64>>,
     _place: Place,
 }
-
-type Leave = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 impl Upload {
     /// Its bytes are counted there as well.
@@ -119,15 +105,12 @@ impl Upload {
         self
     }
 
-    /// The next part of what is held.
-    fn send(&mut self, size: usize) -> Frame<Bytes> {
-        let part = self.held.split_to(size.min(self.held.len()));
-        let length = u64::try_from(part.len()).unwrap_or(u64::MAX);
+    fn count(&mut self, length: usize) {
+        let length = u64::try_from(length).unwrap_or(u64::MAX);
         self.left = self.left.saturating_sub(length);
         for counter in [Some(&self.uplink.0.sent), self.also.as_deref()].into_iter().flatten() {
             counter.fetch_add(length, Ordering::Relaxed);
         }
-        Frame::data(part)
     }
 }
 
@@ -139,29 +122,11 @@ impl http_body::Body for Upload {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        let this = &mut *self;
-        loop {
-            if let Some((size, leave)) = &mut this.leave {
-                ready!(leave.as_mut().poll(cx));
-                let size = *size;
-                this.leave = None;
-                return Poll::Ready(Some(Ok(this.send(size))));
-            }
-            if this.held.has_remaining() {
-                let part = this.uplink.0.part.load(Ordering::Relaxed);
-                if part == UNLIMITED {
-                    return Poll::Ready(Some(Ok(this.send(part))));
-                }
-                let (throttle, size) = (this.uplink.0.throttle.clone(), part.min(this.held.len()));
-                this.leave = Some((size, Box::pin(async move { throttle.take(size).await })));
-                continue;
-            }
-            match ready!(Pin::new(&mut this.inner).poll_frame(cx)) {
-                Some(Ok(frame)) => this.held = frame.into_data().unwrap_or_default(),
-                Some(Err(error)) => return Poll::Ready(Some(Err(error))),
-                None => return Poll::Ready(None),
-            }
+        let frame = ready!(Pin::new(&mut self.inner).poll_frame(cx));
+        if let Some(Ok(frame)) = &frame {
+            self.count(frame.data_ref().map_or(0, Bytes::len));
         }
+        Poll::Ready(frame)
     }
 
     fn is_end_stream(&self) -> bool {

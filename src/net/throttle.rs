@@ -86,6 +86,14 @@ impl Bucket {
     }
 }
 
+/// The largest part to be asked for at once at a rate. At a low rate the parts are small, so that every reader of
+/// many still gets some before it takes this node for dead.
+pub fn part(rate: Rate) -> usize {
+    const LEAST: u64 = 512;
+    const MOST: u64 = 256 * 1024;
+    usize::try_from((rate.0 / 64).clamp(LEAST, MOST)).unwrap_or(512)
+}
+
 fn bucket(rate: Rate) -> Option<Arc<Bucket>> {
     // Above 4 GB/s a limit could not be told from none.
     let rate = NonZeroU32::new(u32::try_from(rate.limit()?).unwrap_or(u32::MAX))?;

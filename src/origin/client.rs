@@ -57,7 +57,7 @@ pub(super) async fn send(
         };
         let mut failure = match answer {
             None => return Err(OriginError::stalled(&host)),
-            Some(Ok(response)) => return answered(response, lease, host, inner.stall),
+            Some(Ok(response)) => return answered(inner, response, lease, host),
             Some(Err(failure)) => failure,
         };
         let unsent = failure.take_message().map(http::Request::into_body);
@@ -85,7 +85,7 @@ pub(super) async fn switch(
     let answer = answer.ok_or_else(|| OriginError::stalled(&host))?;
     let mut response = answer.map_err(|failure| OriginError::of_hyper(&host, failure.error()))?;
     if response.status() != StatusCode::SWITCHING_PROTOCOLS {
-        return answered(response, lease, host, inner.stall).map(Switched::Not);
+        return answered(inner, response, lease, host).map(Switched::Not);
     }
     let stream = tokio::time::timeout(inner.stall, hyper::upgrade::on(&mut response)).await;
     let stream = stream.map_err(|_elapsed| OriginError::stalled(&host))?;
@@ -119,10 +119,10 @@ fn is_framed_beyond_doubt(response: &http::Response<hyper::body::Incoming>) -> b
 }
 
 fn answered(
+    inner: &Inner,
     response: http::Response<hyper::body::Incoming>,
     lease: Lease,
     host: String,
-    stall: Duration,
 ) -> Result<http::Response<Body>, OriginError> {
     if !is_framed_beyond_doubt(&response) {
         return Err(OriginError::protocol(
@@ -143,7 +143,8 @@ fn answered(
     }
     parts.headers = hop_by_hop_removed(&parts.headers);
     parts.extensions.insert(remote);
-    Ok(http::Response::from_parts(parts, boxed(Watched::new(body, host, stall, lease))))
+    let body = Watched::new(body, host, inner.stall, lease);
+    Ok(http::Response::from_parts(parts, boxed(inner.pace.hold(boxed(body), None))))
 }
 
 impl Outgoing {

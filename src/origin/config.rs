@@ -11,7 +11,7 @@ use http::header::HeaderValue;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::http::{Scheme, Target};
-use crate::unit::Span;
+use crate::unit::{Rate, Span};
 
 /// How origins are reached.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,6 +31,8 @@ pub struct Config {
     pub sidecars: bool,
     /// Further certificate authorities in PEM form; empty for none.
     pub ca_file: PathBuf,
+    /// How much may come from all origins, in all; tunnels apart.
+    pub download_rate: Rate,
 }
 
 /// The proxy that all requests go through, or none. Printing it hides the password.
@@ -58,6 +60,7 @@ impl Default for Config {
             proxy: ParentProxy::default(),
             sidecars: true,
             ca_file: PathBuf::new(),
+            download_rate: Rate(0),
         }
     }
 }

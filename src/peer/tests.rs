@@ -95,7 +95,7 @@ impl Making {
             grants: grants.clone(),
             bans: bans.clone(),
             shelf,
-            uplink: self.config.uplink(),
+            uplink: self.config.uplink(None),
             limits: self.limits,
         };
         let server = Server::new(&self.config, parts).unwrap();

@@ -33,6 +33,7 @@ mod hostile;
 mod intercept;
 mod lan;
 mod learning;
+mod limits;
 mod liars;
 mod mirrors;
 mod mormot;
