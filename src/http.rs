@@ -14,7 +14,7 @@ mod target;
 mod uplink;
 mod watched;
 
-pub use body::{Body, BodyError, boxed, empty, full};
+pub use body::{Body, BodyError, FileBody, Piece, boxed, empty, full};
 pub use headers::{StoredHead, hop_by_hop_removed, is_hop_by_hop};
 pub use interim::{Interim, InterimOutlet, InterimStream};
 pub use paced::{Pace, Paced};

@@ -166,6 +166,11 @@ impl Index {
         self.0.shelf.resources.variants(url)
     }
 
+    /// Whether this very answer is kept, and no other of its URL.
+    pub fn is_only_variant(&self, record: &Arc<ResourceRecord>) -> bool {
+        self.0.shelf.resources.is_only_variant(record)
+    }
+
     /// The answer of this name.
     pub fn resource(&self, key: &ResourceKey) -> Option<Arc<ResourceRecord>> {
         self.0.shelf.resources.get(key)

@@ -13,5 +13,6 @@ pub mod limits;
 pub mod listener;
 pub mod patience;
 pub mod precedence;
+pub mod sendfile;
 pub mod throttle;
 pub mod udp;

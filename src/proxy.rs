@@ -9,6 +9,7 @@
 //! framed beyond doubt is refused, so that nothing is smuggled; a body that cannot be completed never looks
 //! complete. Never writes to the disk.
 
+mod again;
 mod connect;
 mod direct;
 mod forward;
@@ -17,6 +18,7 @@ mod hops;
 mod intercept;
 mod listener;
 mod mirror;
+mod outgoing;
 mod pac;
 mod respond;
 mod rewound;
@@ -27,9 +29,11 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use http::HeaderValue;
 
 use crate::fetch::Engine;
 use crate::mirror::Mirrors;
+use crate::net::sendfile::Standin;
 use crate::origin::{Origin, Reach};
 use crate::rest::Hosts;
 use crate::shutdown::{Drain, Shutdown};
@@ -77,6 +81,10 @@ struct Inner {
     origin: Origin,
     interceptor: ArcSwap<Interceptor>,
     pseudonym: String,
+    /// What `Via` carries: protocol and pseudonym (RFC 9110 section 7.6.3).
+    via: HeaderValue,
+    /// What stands for files on their way out.
+    standin: Standin,
     hosts: Hosts,
     own_addresses: Arc<ArcSwap<Vec<IpAddr>>>,
     admin: Vec<SocketAddr>,
@@ -87,13 +95,17 @@ struct Inner {
 impl Proxy {
     /// Ready to serve.
     pub fn new(parts: Parts) -> Self {
+        let pseudonym = format!("larder-{}", parts.node.short());
+        let via = HeaderValue::try_from(format!("1.1 {pseudonym}"));
         Self(Arc::new(Inner {
             config: ArcSwap::from_pointee(parts.config),
             mirrors: ArcSwap::from_pointee(parts.mirrors),
             engine: parts.engine,
             origin: parts.origin,
             interceptor: ArcSwap::from_pointee(parts.interceptor),
-            pseudonym: format!("larder-{}", parts.node.short()),
+            pseudonym,
+            via: via.unwrap_or(HeaderValue::from_static("1.1 larder")),
+            standin: Standin::new(),
             hosts: parts.hosts,
             own_addresses: parts.own_addresses,
             admin: parts.admin,
@@ -117,9 +129,8 @@ impl Proxy {
         self.0.interceptor.store(Arc::new(interceptor));
     }
 
-    /// What `Via` carries: protocol and pseudonym (RFC 9110 section 7.6.3).
-    fn via(&self) -> String {
-        format!("1.1 {}", self.0.pseudonym)
+    fn via(&self) -> &HeaderValue {
+        &self.0.via
     }
 
     /// Where a client's requests may go: only those of this machine reach what only this machine should.

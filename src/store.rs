@@ -18,6 +18,7 @@ mod ingest;
 mod layout;
 mod lock;
 mod recovery;
+mod slice;
 #[cfg(test)]
 mod tests;
 
@@ -120,6 +121,12 @@ impl Stamp {
     /// Of an open file.
     pub fn of(file: &File) -> io::Result<Self> {
         Ok(Self::from_metadata(&file.metadata()?))
+    }
+
+    /// Of an open file that still has a name.
+    pub fn of_linked(file: &File) -> Option<Self> {
+        let meta = file.metadata().ok()?;
+        (meta.nlink() > 0).then(|| Self::from_metadata(&meta))
     }
 
     fn from_metadata(meta: &fs::Metadata) -> Self {

@@ -79,6 +79,16 @@ impl Cache {
         Some(Opened::Proving(blob.clone(), self.prove(&blob)))
     }
 
+    /// A blob that is open already and proved; none does not say that it is not held.
+    pub fn open_kept(&self, digest: &Digest) -> Option<Blob> {
+        let (blob, stamp) = self.kept(digest)?;
+        let is_proved = self.0.index.blob(digest).is_some_and(|record| is_proved(&record, stamp));
+        if is_proved {
+            self.0.index.used(digest, self.0.clock.now());
+        }
+        is_proved.then_some(blob)
+    }
+
     /// Opens a blob whose bytes are proved, waiting for the proof; none if it is not held or turned out wrong.
     pub async fn open_proven(&self, digest: &Digest) -> Option<Blob> {
         match self.open_blob(digest).await? {
@@ -93,10 +103,9 @@ impl Cache {
     /// A file that is open already, unless its name is gone.
     fn kept(&self, digest: &Digest) -> Option<(Blob, Stamp)> {
         let blob = self.0.handles.get(digest)?;
-        let linked = rustix::fs::fstat(blob.file()).is_ok_and(|stat| stat.st_nlink > 0);
-        match Stamp::of(blob.file()) {
-            Ok(stamp) if linked => Some((blob, stamp)),
-            _ => {
+        match Stamp::of_linked(blob.file()) {
+            Some(stamp) => Some((blob, stamp)),
+            None => {
                 self.0.handles.forget(digest);
                 None
             }

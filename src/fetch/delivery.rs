@@ -201,7 +201,7 @@ impl Drop for Reading {
 
 /// A slice of a blob.
 pub(super) fn of_blob(blob: &Blob, range: Range<u64>, ledger: Ledger) -> Body {
-    counted(blob.body(range), ledger, From::Cache)
+    blob.told_body(range, move |length| ledger.delivered(From::Cache, length))
 }
 
 /// A body whose every byte comes from one source and reaches one client.

@@ -12,6 +12,7 @@ use super::flight::{FlightKey, Flights, Found, Part};
 use super::follow::{AHEAD, soon_there};
 use super::guarded::Admitted;
 use super::judge::Judge;
+use super::known::KnownAnswers;
 use super::learn::{Learned, Lessons};
 use super::ledger::{From, Ledger};
 use super::neighbours::Neighbours;
@@ -80,6 +81,7 @@ pub(super) struct Inner {
     pub(super) mormot: ArcSwapOption<Mormot>,
     pub(super) lessons: Lessons,
     pub(super) asked: Asked,
+    pub(super) known: KnownAnswers,
 }
 
 /// A want and what the rules say of its URL.
@@ -119,6 +121,7 @@ impl Engine {
             mormot: ArcSwapOption::empty(),
             lessons: Lessons::new(),
             asked: Asked::default(),
+            known: KnownAnswers::default(),
         }))
     }
 
@@ -274,6 +277,7 @@ impl Engine {
                     && let Some(held) = self.open(stored, &case).await
                 {
                     self.study(&case.want, stored);
+                    self.remember(&case, stored);
                     return Ok(Reply { given: Given::Held(Box::new(held)), status: CacheStatus::hit() });
                 }
                 self.fetch_new(case, None, false).await

@@ -39,7 +39,7 @@ impl Engine {
             }
         }
         let held = Held {
-            head: running.tell(),
+            head: running.tell().into(),
             age: None,
             size: running.growing().progress().total,
             digest: running.expected(),
@@ -52,7 +52,7 @@ impl Engine {
     /// A stored answer with its bytes; none if they are gone.
     pub(super) async fn open(&self, record: &ResourceRecord, case: &Case) -> Option<Held> {
         let age = Some(policy::age(&record.answer, self.0.clock.now()));
-        let head = record.answer.head.clone();
+        let head = record.answer.head.clone().into();
         let Some(digest) = record.digest else {
             return Some(Held { head, age, size: Some(0), digest: None, bytes: Bytes::None, slice: None });
         };
@@ -95,7 +95,7 @@ impl Engine {
             let record = records.iter().find(good);
             record.map_or_else(|| plain_head(binding), |r| kind_of_bytes(&r.answer.head, binding))
         };
-        let head = own.map_or_else(other, |record| record.answer.head.clone());
+        let head = own.map_or_else(other, |record| record.answer.head.clone()).into();
         let age = own.map(|record| policy::age(&record.answer, self.0.clock.now()));
         let held = Held { head, age, size: Some(size), digest: Some(digest), bytes, slice: None };
         Ok(Some(Reply { given: Given::Held(Box::new(held)), status: CacheStatus::hit() }))

@@ -106,7 +106,7 @@ impl Engine {
             return None;
         }
         let held = Held {
-            head: (**head).clone(),
+            head: (**head).clone().into(),
             age: None,
             size: Some(size),
             digest: Some(digest),

@@ -50,7 +50,7 @@ impl Engine {
     /// What was stated for a target, if it still counts.
     pub fn expectation(&self, target: &Target) -> Option<Arc<ExpectationRecord>> {
         let now = self.0.clock.now();
-        let expected = self.0.cache.index().expectation(&self.expectation_key(target), now)?;
+        let expected = self.0.cache.index().expectation(&self.statement_key(target), now)?;
         let signed = target.path().contains('?') && now.since(expected.stated_at) > SIGNED;
         (!signed).then_some(expected)
     }
@@ -59,7 +59,7 @@ impl Engine {
     pub(super) fn expect(&self, by: &Target, at: Timestamp, said: impl IntoIterator<Item = Statement>) {
         let by: Arc<str> = by.shown().into();
         self.0.cache.index().expect(said.into_iter().map(|statement| ExpectationRecord {
-            url_key: self.expectation_key(&statement.target),
+            url_key: self.statement_key(&statement.target),
             digest: statement.digest,
             size: statement.size,
             stated_by: Arc::clone(&by),
@@ -68,7 +68,7 @@ impl Engine {
     }
 
     /// Statements are kept under one spelling of their URL.
-    fn expectation_key(&self, target: &Target) -> UrlKey {
+    pub(super) fn statement_key(&self, target: &Target) -> UrlKey {
         self.url_key(&ecosystem::spelling(target))
     }
 

@@ -5,12 +5,16 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+
 use super::delivery::{self, Cuts};
 use super::ledger::{From, Ledger};
 use super::running::Running;
 use crate::digest::Digest;
 use crate::http::{Body, StoredHead};
 use crate::store::{Blob, Follower, Growing};
+
+const REPR_DIGEST: HeaderName = HeaderName::from_static("repr-digest");
 
 /// An answer and how it came about.
 #[derive(Debug)]
@@ -43,7 +47,7 @@ pub enum Switched {
 #[derive(Debug)]
 pub struct Held {
     /// Its head.
-    pub head: StoredHead,
+    pub head: Head,
     /// How old it is; none if it just came.
     pub age: Option<Duration>,
     /// Its size, if known.
@@ -54,6 +58,13 @@ pub struct Held {
     pub bytes: Bytes,
     /// Only these of its bytes are here, and they are the answer to the range that was asked for.
     pub slice: Option<Slice>,
+}
+
+/// A head as it is kept, and perhaps as it goes out.
+#[derive(Debug, Clone)]
+pub struct Head {
+    kept: Arc<StoredHead>,
+    ready: Option<Arc<HeaderMap>>,
 }
 
 /// Which bytes of a thing answer a range, where not all of the thing is here.
@@ -78,7 +89,53 @@ pub enum Bytes {
     Proving(Growing, Cuts, Ledger),
 }
 
+impl Head {
+    /// With its fields made ready for many answers.
+    pub(super) fn prepared(head: StoredHead, digest: Digest) -> Self {
+        let kept = Arc::new(head);
+        let ready = Some(Arc::new(ready(&kept, Some(digest))));
+        Self { kept, ready }
+    }
+}
+
+impl std::convert::From<StoredHead> for Head {
+    fn from(head: StoredHead) -> Self {
+        Self { kept: Arc::new(head), ready: None }
+    }
+}
+
+impl std::ops::Deref for Head {
+    type Target = StoredHead;
+
+    fn deref(&self) -> &StoredHead {
+        &self.kept
+    }
+}
+
+/// The fields that are the same whoever asks for whatever of a thing.
+fn ready(head: &StoredHead, digest: Option<Digest>) -> HeaderMap {
+    let mut fields = head.headers();
+    fields.remove(header::CONTENT_LENGTH);
+    fields.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+    if let Some(Ok(digest)) = digest.map(|digest| HeaderValue::try_from(digest.repr_digest())) {
+        fields.insert(REPR_DIGEST, digest);
+    }
+    fields
+}
+
 impl Held {
+    /// The fields of an answer made of it, but for those that depend on what of it is sent.
+    pub fn fields(&self) -> HeaderMap {
+        let mut fields = match &self.head.ready {
+            Some(ready) => (**ready).clone(),
+            None => ready(&self.head, self.digest),
+        };
+        if let Some(age) = self.age {
+            fields.insert(header::AGE, HeaderValue::from(age.as_secs().min(1 << 31)));
+        }
+        fields
+    }
+
     /// A slice of it as a body, counted in the ledger as it goes out.
     pub fn body(&self, range: Range<u64>) -> Body {
         let first = self.slice.as_ref().map_or(0, |slice| slice.first);

@@ -52,7 +52,7 @@ impl Engine {
             let Plan::Serve { age } = self.plan(case, Some(&part.answer)) else { continue };
             let Some((_, bytes)) = self.open_digest(part.digest, case).await else { continue };
             let held = Held {
-                head: part.answer.head.clone(),
+                head: part.answer.head.clone().into(),
                 age: Some(age),
                 size: Some(part.size),
                 digest: None,

@@ -84,6 +84,11 @@ impl Resources {
         self.read().by_url.get(url).cloned().unwrap_or_default()
     }
 
+    pub(super) fn is_only_variant(&self, record: &Arc<ResourceRecord>) -> bool {
+        let held = self.read();
+        matches!(held.by_url.get(&record.url_key).map(Vec::as_slice), Some([only]) if Arc::ptr_eq(only, record))
+    }
+
     pub(super) fn of_blob(&self, digest: &Digest) -> Vec<Arc<ResourceRecord>> {
         let held = self.read();
         let first = (*digest, ResourceKey::from_bytes([0; 32]));

@@ -64,7 +64,7 @@ impl Proxy {
         visit.interim.close();
         let refused = match routed {
             Ok(response) => return response,
-            Err(problem) => respond::refuse(problem, &self.via()),
+            Err(problem) => respond::refuse(problem, self.via()),
         };
         // what was meant for the other end of a tunnel is no request to us
         if is_connect { respond::closing(refused) } else { refused }
@@ -119,7 +119,7 @@ impl Proxy {
             self.0.engine.forward(request, &entered.target, &entered.reach).await
         };
         let reply = reply.map_err(|error| respond::problem(&error))?;
-        let mut response = respond::response(reply, &parts.method, &asked, &self.via(), &visit.abort);
+        let mut response = respond::response(reply, &parts.method, &asked, self.via(), &visit.abort);
         match entered.door {
             Door::Proxy => Ok(response),
             Door::Prefix(door) => {
@@ -174,9 +174,7 @@ impl Proxy {
     }
 
     fn add_via(&self, headers: &mut HeaderMap) {
-        if let Ok(via) = HeaderValue::try_from(self.via()) {
-            headers.append(header::VIA, via);
-        }
+        headers.append(header::VIA, self.via().clone());
     }
 }
 

@@ -1,13 +1,10 @@
 //! Accepting clients and serving their connections.
 
 use std::net::IpAddr;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bytes::Bytes;
 use http::{Request, StatusCode};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -18,11 +15,13 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
 use super::forward::Visit;
+use super::outgoing::Outgoing;
 use super::stream::{Abort, ClientStream, IDLE_WRITE};
 use super::{Proxy, respond};
 use crate::http::inspect::{Fault, Inspected, Limits};
-use crate::http::{Body, BodyError, InterimOutlet, InterimStream, boxed};
+use crate::http::{Body, InterimOutlet, InterimStream};
 use crate::net::listener::{Accepted, Acceptor, ConnectionLimit, raise_file_limit};
+use crate::net::sendfile::FileOutlet;
 use crate::shutdown::{Drain, Shutdown};
 
 /// What one request may ask of us. RFC 9110 section 5.4 asks for no size in particular; more is a 431.
@@ -86,18 +85,20 @@ impl Proxy {
         let port = stream.local_addr().map_or(0, |address| address.port());
         let interim = InterimOutlet::default();
         let visit = Visit { client, port, abort: abort.clone(), inside: None, interim };
-        self.converse(ClientStream::new(stream, abort), visit, stop).await;
+        let files = FileOutlet::new(self.0.standin.clone());
+        let stream = ClientStream::new(stream, abort, files.clone());
+        self.converse(stream, visit, Some(files), stop).await;
     }
 
     /// Serves one connection inside this process.
     pub async fn serve_local(self, stream: DuplexStream, client: IpAddr, stop: Shutdown) {
         let interim = InterimOutlet::default();
         let visit = Visit { client, port: 0, abort: Abort::default(), inside: None, interim };
-        self.converse(stream, visit, stop).await;
+        self.converse(stream, visit, None, stop).await;
     }
 
-    /// Serves one connection over HTTP/1.1.
-    pub(super) async fn converse<S>(self, stream: S, visit: Visit, stop: Shutdown)
+    /// Serves one connection over HTTP/1.1; where it can send files, `files` is how.
+    pub(super) async fn converse<S>(self, stream: S, visit: Visit, files: Option<FileOutlet>, stop: Shutdown)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
@@ -109,13 +110,17 @@ impl Proxy {
         let at_work = busy.clone();
         let service = service_fn(move |request: Request<Incoming>| {
             let (here, guest) = (Arc::clone(&here), at_work.enter());
-            let inspection = inspection.clone();
+            let (inspection, files) = (inspection.clone(), files.clone());
             async move {
                 let (proxy, visit) = here.as_ref();
                 let response = match inspection.enter() {
                     Some(fault) => proxy.refuse(fault, visit.client),
                     None => {
-                        let response = proxy.answer(request, visit).await;
+                        let response = match proxy.again(&request, visit) {
+                            Some(response) => response,
+                            // boxed: its many states are no burden to who does not need them
+                            None => Box::pin(proxy.answer(request, visit)).await,
+                        };
                         // a body that broke on its way is what went wrong, whoever noticed it
                         let broken = inspection.fault().filter(|_| response.status().is_server_error());
                         broken.map_or(response, |fault| proxy.refuse(fault, visit.client))
@@ -124,7 +129,7 @@ impl Proxy {
                 if response.status() == StatusCode::SWITCHING_PROTOCOLS {
                     inspection.release();
                 }
-                Ok::<_, std::convert::Infallible>(response.map(|body| guest.until_end_of(body)))
+                Ok::<_, std::convert::Infallible>(response.map(|body| guest.until_end_of(body, files)))
             }
         });
         let connection = http1::Builder::new()
@@ -156,7 +161,7 @@ impl Proxy {
     /// The answer to what was no request beyond doubt.
     fn refuse(&self, fault: Fault, client: IpAddr) -> http::Response<Body> {
         tracing::debug!(client.address = %client, %fault, "a request is refused");
-        respond::closing(respond::refuse(fault.into(), &self.via()))
+        respond::closing(respond::refuse(fault.into(), self.via()))
     }
 }
 
@@ -211,44 +216,20 @@ impl Busy {
 }
 
 impl InHand {
-    pub(super) fn until_end_of(self, body: Body) -> Body {
-        boxed(Held { body, in_hand: self })
+    /// Until that is gone.
+    pub(super) fn until_end_of(self, body: Body, files: Option<FileOutlet>) -> Outgoing {
+        Outgoing::new(body, self, files)
+    }
+
+    /// Something of the answer went.
+    pub(super) fn moved(&self) {
+        self.0.moved.fetch_add(1, Ordering::Relaxed);
     }
 }
 
 impl Drop for InHand {
     fn drop(&mut self) {
         self.0.requests.send_modify(|requests| *requests = requests.saturating_sub(1));
-    }
-}
-
-/// A body that is in hand.
-struct Held {
-    body: Body,
-    in_hand: InHand,
-}
-
-impl http_body::Body for Held {
-    type Data = Bytes;
-    type Error = BodyError;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<http_body::Frame<Bytes>, BodyError>>> {
-        let frame = Pin::new(&mut self.body).poll_frame(cx);
-        if frame.is_ready() {
-            self.in_hand.0.moved.fetch_add(1, Ordering::Relaxed);
-        }
-        frame
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> http_body::SizeHint {
-        self.body.size_hint()
     }
 }
 

@@ -18,7 +18,9 @@ use crate::range::{ContentRange, RangeRequest};
 use crate::rest::Problem;
 
 const CACHE_STATUS: HeaderName = HeaderName::from_static("cache-status");
-const REPR_DIGEST: HeaderName = HeaderName::from_static("repr-digest");
+
+/// What most answers say of themselves.
+const HIT: HeaderValue = HeaderValue::from_static("larder; hit");
 
 /// Fields that a 304 repeats (RFC 9110 section 15.4.5).
 const IN_304: [&str; 9] = [
@@ -38,7 +40,7 @@ pub(super) fn response(
     reply: Reply,
     method: &Method,
     request: &HeaderMap,
-    via: &str,
+    via: &HeaderValue,
     abort: &Abort,
 ) -> Response<Body> {
     let mut response = match reply.given {
@@ -57,13 +59,20 @@ pub(super) fn response(
     response.map(|body| unbounded(body, abort))
 }
 
+/// The response made of what is held.
+pub(super) fn again(held: &Held, method: &Method, request: &HeaderMap, via: &HeaderValue) -> Response<Body> {
+    let mut response = from_held(held, method, request);
+    sign(&mut response, &CacheStatus::hit(), via);
+    response
+}
+
 /// A body without a declared length.
 pub(super) fn unbounded(body: Body, abort: &Abort) -> Body {
     boxed(Unbounded { body, abort: abort.clone() })
 }
 
 /// An error made by Larder.
-pub(super) fn refuse(problem: Problem, via: &str) -> Response<Body> {
+pub(super) fn refuse(problem: Problem, via: &HeaderValue) -> Response<Body> {
     let mut response = problem.into_response();
     if response.status() == StatusCode::SERVICE_UNAVAILABLE {
         response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("5"));
@@ -79,14 +88,14 @@ pub(super) fn closing(mut response: Response<Body>) -> Response<Body> {
     response
 }
 
-fn sign(response: &mut Response<Body>, status: &CacheStatus, via: &str) {
+fn sign(response: &mut Response<Body>, status: &CacheStatus, via: &HeaderValue) {
     let headers = response.headers_mut();
-    if let Ok(status) = HeaderValue::try_from(status.to_string()) {
+    if *status == CacheStatus::hit() {
+        headers.append(CACHE_STATUS, HIT);
+    } else if let Ok(status) = HeaderValue::try_from(status.to_string()) {
         headers.append(CACHE_STATUS, status);
     }
-    if let Ok(via) = HeaderValue::try_from(via) {
-        headers.append(header::VIA, via);
-    }
+    headers.append(header::VIA, via.clone());
 }
 
 fn from_passed(passed: Response<Body>) -> Response<Body> {
@@ -131,21 +140,8 @@ fn applicable_range(held: &Held, method: &Method, request: &HeaderMap) -> Option
     RangeRequest::parse(field.to_str().ok()?).filter(|_| applies)
 }
 
-fn fields_of(held: &Held) -> HeaderMap {
-    let mut headers = held.head.headers();
-    headers.remove(header::CONTENT_LENGTH);
-    headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
-    if let Some(age) = held.age {
-        headers.insert(header::AGE, HeaderValue::from(age.as_secs().min(1 << 31)));
-    }
-    if let Some(Ok(digest)) = held.digest.map(|digest| HeaderValue::try_from(digest.repr_digest())) {
-        headers.insert(REPR_DIGEST, digest);
-    }
-    headers
-}
-
 fn whole(held: &Held, method: &Method) -> Response<Body> {
-    let mut headers = fields_of(held);
+    let mut headers = held.fields();
     if let Some(size) = held.size {
         headers.insert(header::CONTENT_LENGTH, HeaderValue::from(size));
     }
@@ -157,7 +153,7 @@ fn whole(held: &Held, method: &Method) -> Response<Body> {
 }
 
 fn partial(held: &Held, bytes: Range<u64>, size: u64) -> Response<Body> {
-    let mut headers = fields_of(held);
+    let mut headers = held.fields();
     // these speak of the content that is sent, and the origin's are of the whole (RFC 9530 section 2)
     for name in ["content-digest", "content-md5", "digest"] {
         headers.remove(name);
@@ -185,7 +181,7 @@ fn unsatisfiable(size: u64) -> Response<Body> {
 fn not_modified(held: &Held) -> Response<Body> {
     let mut response = Response::new(empty());
     *response.status_mut() = StatusCode::NOT_MODIFIED;
-    for (name, value) in &fields_of(held) {
+    for (name, value) in &held.fields() {
         if IN_304.contains(&name.as_str()) {
             response.headers_mut().append(name, value.clone());
         }

@@ -12,6 +12,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::Sleep;
 
+use crate::net::sendfile::FileOutlet;
+
 /// How long, and for how many bytes, what a client still sends is read after our last word: closing over unread
 /// bytes would reset the connection, and the client could lose the answer.
 const LINGER: Duration = Duration::from_secs(1);
@@ -43,6 +45,7 @@ impl Abort {
 pub(super) struct ClientStream {
     stream: TcpStream,
     abort: Abort,
+    files: FileOutlet,
     waiting: Option<Pin<Box<Sleep>>>,
     lingering: Option<Lingering>,
 }
@@ -55,8 +58,9 @@ struct Lingering {
 }
 
 impl ClientStream {
-    pub(super) fn new(stream: TcpStream, abort: Abort) -> Self {
-        Self { stream, abort, waiting: None, lingering: None }
+    /// What is given to `files` goes out here.
+    pub(super) fn new(stream: TcpStream, abort: Abort, files: FileOutlet) -> Self {
+        Self { stream, abort, files, waiting: None, lingering: None }
     }
 
     fn linger(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -111,8 +115,9 @@ impl AsyncWrite for ClientStream {
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let wrote = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
-        self.bound(cx, wrote)
+        let this = &mut *self;
+        let wrote = this.files.poll_write_vectored(&mut this.stream, cx, bufs);
+        this.bound(cx, wrote)
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -6,13 +6,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use futures_util::stream;
-use http_body::Frame;
-use http_body_util::StreamBody;
 
 use super::buffer::BufferPool;
+use super::slice::Slice;
 use crate::digest::Digest;
-use crate::http::{Body, BodyError, boxed};
+use crate::http::Body;
 
 /// A blob that is open; it stays readable when it is evicted meanwhile.
 #[derive(Clone)]
@@ -45,15 +43,12 @@ impl Blob {
 
     /// A slice as a body. A file that turns out shorter ends the body with an error, never cleanly.
     pub fn body(&self, range: Range<u64>) -> Body {
-        let state = (self.clone(), range.start);
-        boxed(StreamBody::new(stream::try_unfold(state, move |(blob, at)| async move {
-            if at >= range.end {
-                return Ok::<_, BodyError>(None);
-            }
-            let bytes = blob.read(at, range.end - at).await?;
-            let next = at + bytes.len() as u64;
-            Ok(Some((Frame::data(bytes), (blob, next))))
-        })))
+        self.told_body(range, |_length| ())
+    }
+
+    /// The same; `took` is told how much of it went.
+    pub fn told_body(&self, range: Range<u64>, took: impl Fn(u64) + Send + Unpin + 'static) -> Body {
+        Body::of_file(Slice::new(Arc::clone(&self.file), self.pool.clone(), range, took))
     }
 
     /// At most `most` bytes at `at`; an error at the end of the file.

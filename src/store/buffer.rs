@@ -41,14 +41,24 @@ impl BufferPool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The same, if it needs no waiting; none if it would.
+    pub(super) fn read_now(&self, file: &File, offset: u64, most: u64) -> io::Result<Option<Bytes>> {
+        let most = usize::try_from(most).unwrap_or(PIECE).min(PIECE);
+        let mut lent = self.lend();
+        let length = read_cached(file, lent.room(most), offset)?;
+        Ok(length.map(|length| {
+            lent.length = length;
+            lent.bytes()
+        }))
+    }
+
     /// Up to `most` bytes at `offset`, at most one piece; empty at the end of the file.
     pub(super) async fn read(&self, file: &Arc<File>, offset: u64, most: u64) -> io::Result<Bytes> {
         let most = usize::try_from(most).unwrap_or(PIECE).min(PIECE);
-        let mut lent = self.lend();
-        if let Some(length) = read_cached(file, lent.room(most), offset)? {
-            lent.length = length;
-            return Ok(lent.bytes());
+        if let Some(bytes) = self.read_now(file, offset, most as u64)? {
+            return Ok(bytes);
         }
+        let mut lent = self.lend();
         let file = Arc::clone(file);
         let read = tokio::task::spawn_blocking(move || {
             lent.length = file.read_at(lent.room(most), offset)?;
@@ -81,6 +91,14 @@ impl Drop for Lent {
             kept.push(std::mem::take(&mut self.memory));
         }
     }
+}
+
+/// Whether all of these bytes seem to lie in memory. Looks at a byte of each piece: what is read from a disk is
+/// read in larger ones.
+pub(super) fn is_cached(file: &File, at: u64, length: usize) -> bool {
+    let last = at + (length.max(1) as u64 - 1);
+    let places = (at..=last).step_by(PIECE / 2).chain([last]);
+    places.into_iter().all(|place| read_cached(file, &mut [0], place).is_ok_and(|read| read == Some(1)))
 }
 
 /// Reads if that needs no waiting; none if it would, or where the filesystem cannot tell.

@@ -171,7 +171,7 @@ impl Call {
         if protocol.is_some_and(|protocol| protocol == b"h2") {
             self.proxy.converse_in_two(opened, visit, stop).await;
         } else {
-            self.proxy.converse(opened, visit, stop).await;
+            self.proxy.converse(opened, visit, None, stop).await;
         }
     }
 

@@ -45,7 +45,7 @@ impl Proxy {
             Switched::To(head, server) => (head, server),
             Switched::Not(reply) => {
                 let refused =
-                    respond::response(*reply, &parts.method, &parts.headers, &self.via(), &visit.abort);
+                    respond::response(*reply, &parts.method, &parts.headers, self.via(), &visit.abort);
                 return Ok(refused);
             }
         };

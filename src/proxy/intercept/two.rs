@@ -43,7 +43,7 @@ impl Proxy {
             async move {
                 let (proxy, visit) = here.as_ref();
                 let response = proxy.answer(request, visit).await;
-                Ok::<_, std::convert::Infallible>(response.map(|body| guest.until_end_of(body)))
+                Ok::<_, std::convert::Infallible>(response.map(|body| guest.until_end_of(body, None)))
             }
         });
         let connection = http2::Builder::new(TokioExecutor::new())
