@@ -7,29 +7,37 @@
 //!
 //! *Invariant*: what is shown is read from snapshots, never by locking the path of a download.
 
+mod access;
 mod config;
 mod control;
 mod describe;
 mod gate;
 mod health;
+mod identify;
+mod live;
+mod login;
 mod metrics;
 mod page;
+mod password;
 mod records;
 mod server;
+mod session;
 mod socket;
 mod status;
 #[cfg(test)]
 pub(crate) mod tests;
 mod views;
 
-pub use config::Config;
+pub use access::{Role, Who};
+pub use config::{Config, TrustedRole, User};
 pub use control::{Action, ActionError, Control};
 pub use health::Readiness;
+pub use password::{hash_password, is_password_hash};
 pub use records::Deed;
 pub use server::{AdminError, Door, Listeners, Server};
 pub use socket::AdminSocket;
 pub use status::Sources;
 pub use views::{
     About, BanRequest, BanView, CacheView, ExplanationView, GcRequest, GcView, HealthView, MormotView,
-    PeerView, ReloadView, StatusView, VerifyView,
+    PeerView, PurgeRequest, PurgeView, ReloadView, SavedView, SettingView, StatusView, VerifyView,
 };

@@ -20,6 +20,7 @@ mod get;
 mod man;
 mod output;
 mod peers;
+mod purge;
 mod records;
 mod run;
 mod secret;
@@ -71,6 +72,7 @@ fn dispatch(cli: Cli) -> Result<Exit, Failure> {
         Command::Rm(args) => cache::rm(&node, &args),
         Command::Verify(args) => cache::verify(&node, &args),
         Command::Gc(args) => cache::gc(&node, &args),
+        Command::Purge(args) => purge::run(&node, &args),
         Command::Config(args) => config::run(&node, &args),
         Command::Secret(args) => secret::run(&node, &args),
         Command::Setup(args) => setup::run(&node, &args),

@@ -15,11 +15,14 @@ mod mormot;
 mod neighbours;
 mod notify;
 mod ports;
+mod purge;
 mod records;
 mod reload;
 mod run;
+mod settings;
 mod signals;
 mod sources;
+mod usage;
 
 pub use error::DaemonError;
 pub use local::{Folder, Local};

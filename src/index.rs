@@ -307,6 +307,11 @@ impl Index {
         self.0.state_writer.mark();
     }
 
+    /// The hourly sums, in no order.
+    pub fn usage(&self) -> Vec<Arc<UsageRecord>> {
+        self.0.state.usage.all()
+    }
+
     /// Notes what an administrator did; the number of the event is given here.
     pub fn put_event(&self, mut record: EventRecord) {
         record.id = self.0.last_event.fetch_add(1, Ordering::Relaxed).saturating_add(1);

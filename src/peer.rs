@@ -14,6 +14,7 @@
 mod client;
 mod rank;
 mod server;
+mod tally;
 #[cfg(test)]
 mod tests;
 mod wire;
@@ -25,6 +26,7 @@ use serde::{Deserialize, Serialize};
 pub use client::{Client, Deadlines, PullError, Pulled};
 pub use rank::{Standing, order};
 pub use server::{Found, Limits, Server, ServerParts, Shelf};
+pub use tally::{Exchanged, Tally};
 pub use wire::ResourceHead;
 
 use crate::http::Uplink;

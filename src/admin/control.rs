@@ -16,7 +16,7 @@ use http::StatusCode;
 use serde::Deserialize;
 
 use super::server::Shared;
-use super::views::{BanRequest, GcRequest, ReloadView, VerifyView};
+use super::views::{BanRequest, GcRequest, PurgeRequest, PurgeView, ReloadView, VerifyView};
 use super::{BanView, GcView};
 use crate::digest::Digest;
 use crate::rest::Problem;
@@ -36,6 +36,9 @@ pub enum ActionError {
     /// It must not be done now.
     #[error("{0}")]
     Refused(String),
+    /// It cannot be understood.
+    #[error("{0}")]
+    Unreadable(String),
     /// It was tried and failed.
     #[error("{0}")]
     Failed(String),
@@ -53,6 +56,8 @@ pub struct Control {
     pub pin: Action<Digest, ()>,
     /// Ends that.
     pub unpin: Action<Digest, ()>,
+    /// Forgets what URLs led to.
+    pub purge: Action<PurgeRequest, PurgeView>,
     /// Makes room.
     pub gc: Action<GcRequest, GcView>,
 }
@@ -79,6 +84,9 @@ impl From<ActionError> for Problem {
         let (status, code, title) = match error {
             ActionError::NotFound(_) => (StatusCode::NOT_FOUND, "not-found", "There is no such thing"),
             ActionError::Refused(_) => (StatusCode::CONFLICT, "refused", "This cannot be done now"),
+            ActionError::Unreadable(_) => {
+                (StatusCode::BAD_REQUEST, "bad-request", "The request cannot be read")
+            }
             ActionError::Failed(_) => {
                 (StatusCode::INTERNAL_SERVER_ERROR, "failed", "It was tried and failed")
             }
@@ -111,6 +119,14 @@ pub(super) async fn gc(
     Ok(Json((shared.control.gc)(request).await?).into_response())
 }
 
+pub(super) async fn purge(
+    State(shared): State<Arc<Shared>>,
+    body: Result<Json<PurgeRequest>, JsonRejection>,
+) -> Answer {
+    let Json(request) = body.map_err(|error| bad_request(error.body_text()))?;
+    Ok(Json((shared.control.purge)(request).await?).into_response())
+}
+
 /// Which URL to look up.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -127,6 +143,10 @@ pub(super) async fn explanation(
     let explained =
         explained.ok_or_else(|| bad_request(format!("`{}` is no http or https URL", query.url)))?;
     Ok(Json(explained).into_response())
+}
+
+pub(super) async fn configuration(State(shared): State<Arc<Shared>>) -> Response {
+    Json(&*(shared.sources.settings)()).into_response()
 }
 
 pub(super) async fn verify(State(shared): State<Arc<Shared>>, Path(text): Path<String>) -> Answer {
@@ -148,6 +168,6 @@ fn digest(text: &str) -> Result<Digest, Problem> {
     Digest::from_hex(hex).map_err(|_ignored| bad_request(format!("`{text}` is not a SHA-256 digest")))
 }
 
-fn bad_request(detail: String) -> Problem {
+pub(super) fn bad_request(detail: String) -> Problem {
     Problem::new(StatusCode::BAD_REQUEST, "bad-request", "The request cannot be read").detail(detail)
 }

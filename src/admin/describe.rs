@@ -59,6 +59,19 @@ pub(super) fn actions() -> Vec<ActionDoc> {
         ),
         action(
             "POST",
+            "/purges",
+            "Forget what a URL led to, or all that begin with what stands before a *",
+            Some(object(json!({"url": text(), "dry_run": {"type": "boolean"}}), &["url"])),
+            (
+                200,
+                Some(object(
+                    json!({"answers": whole, "blobs": whole, "bytes": whole, "pinned": whole, "dry_run": {"type": "boolean"}}),
+                    &["answers", "blobs", "bytes", "pinned", "dry_run"],
+                )),
+            ),
+        ),
+        action(
+            "POST",
             "/reload",
             "Read the configuration again",
             None,

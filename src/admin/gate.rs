@@ -4,26 +4,25 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::{Request, State};
+use axum::extract::{OriginalUri, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http::header::{
     CACHE_CONTROL, CONNECTION, CONTENT_SECURITY_POLICY, HOST, HeaderName, HeaderValue, REFERRER_POLICY,
     WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
 };
-use http::{Method, StatusCode, Version};
+use http::request::Parts;
+use http::{StatusCode, Version};
 
+use super::access::{Caller, Role, writes};
 use super::control::ACTION_DEADLINE;
+use super::identify::{Proof, identify, is_own_page};
 use super::server::{Door, Shared};
 use crate::http::inspect::Fault;
 use crate::rest::{Problem, same_site};
 
 /// The longest an answer that only reads may take.
 const READ_DEADLINE: Duration = Duration::from_secs(30);
-
-/// Whether a request comes from an administrator; put into every request by [`check`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Administrator(pub(super) bool);
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
@@ -32,18 +31,20 @@ impl IntoResponse for Problem {
 }
 
 /// Refuses rebound names and forged writes, and notes who asks.
-pub(super) async fn check(State(shared): State<Arc<Shared>>, mut request: Request, next: Next) -> Response {
+pub(super) async fn check(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
     let door = request.extensions().get::<Door>().copied().unwrap_or(Door::Port);
-    let writes = !matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
-    if door == Door::Port
-        && let Err(problem) = refuse_foreign(&shared, &request, writes)
-    {
-        return problem.into_response().map(axum::body::Body::new);
-    }
-    let administrator = door == Door::Socket || shared.token.admits(request.headers());
-    request.extensions_mut().insert(Administrator(administrator));
-    let deadline = if writes { ACTION_DEADLINE } else { READ_DEADLINE };
-    let mut response = match tokio::time::timeout(deadline, next.run(request)).await {
+    let (mut head, body) = request.into_parts();
+    let caller = match proved(&shared, door, &head).await {
+        Ok(caller) => caller,
+        Err(problem) => {
+            let mut response = IntoResponse::into_response(problem);
+            close_up(&mut response);
+            return response;
+        }
+    };
+    head.extensions.insert(caller);
+    let deadline = if writes(&head.method) { ACTION_DEADLINE } else { READ_DEADLINE };
+    let mut response = match tokio::time::timeout(deadline, next.run(Request::from_parts(head, body))).await {
         Ok(response) => response,
         Err(_elapsed) => IntoResponse::into_response(
             Problem::new(StatusCode::GATEWAY_TIMEOUT, "too-slow", "This takes too long")
@@ -54,6 +55,16 @@ pub(super) async fn check(State(shared): State<Arc<Shared>>, mut request: Reques
     response
 }
 
+/// Who asks, unless the request is another site's doing.
+async fn proved(shared: &Shared, door: Door, head: &Parts) -> Result<Caller, Problem> {
+    let host = if door == Door::Port { refuse_foreign(shared, head)? } else { String::new() };
+    let Proof { who, by_cookie } = identify(shared, door, &head.headers, &head.extensions).await?;
+    if by_cookie && writes(&head.method) && !is_own_page(&head.headers, &host) {
+        return Err(cross_site());
+    }
+    Ok(Caller(who))
+}
+
 /// The answer to what was no request beyond doubt.
 pub(super) fn refuse(fault: Fault) -> Response {
     let mut response = IntoResponse::into_response(Problem::from(fault));
@@ -62,11 +73,22 @@ pub(super) fn refuse(fault: Fault) -> Response {
     response
 }
 
-/// Refuses who has no token.
+/// Refuses who has proved nothing, and who may less than the request wants.
 pub(super) async fn administrators_only(request: Request, next: Next) -> Response {
-    if request.extensions().get() == Some(&Administrator(true)) {
-        return next.run(request).await;
+    let Some(Caller(Some(who))) = request.extensions().get() else { return token_needed() };
+    let path = request.extensions().get::<OriginalUri>().map_or(request.uri().path(), |uri| uri.path());
+    let wanted = Role::wanted_by(request.method(), path);
+    if who.role < wanted {
+        let detail =
+            format!("this wants the role {}, and {} is {}", wanted.word(), who.name, who.role.word());
+        let problem = Problem::new(StatusCode::FORBIDDEN, "role-needed", "Not for everybody").detail(detail);
+        return IntoResponse::into_response(problem);
     }
+    next.run(request).await
+}
+
+/// Asks for a proof.
+pub(super) fn token_needed() -> Response {
     let problem = Problem::new(StatusCode::UNAUTHORIZED, "token-needed", "Only for administrators")
         .detail("this wants the admin token or the Unix socket")
         .hint("send Authorization: Bearer with what stands in <state_dir>/admin.token");
@@ -75,15 +97,16 @@ pub(super) async fn administrators_only(request: Request, next: Next) -> Respons
     response
 }
 
-fn refuse_foreign(shared: &Shared, request: &Request, writes: bool) -> Result<(), Problem> {
-    let mut named = request.headers().get_all(HOST).iter();
+/// The host name a request is for, where it is not another site's doing.
+fn refuse_foreign(shared: &Shared, head: &Parts) -> Result<String, Problem> {
+    let mut named = head.headers.get_all(HOST).iter();
     let (host, further) = (named.next().map(|host| host.to_str().unwrap_or_default()), named.next());
-    let host = request.uri().authority().map(http::uri::Authority::as_str).or(host);
+    let host = head.uri.authority().map(http::uri::Authority::as_str).or(host);
     let bad = || Problem::new(StatusCode::BAD_REQUEST, "bad-host", "The request names no host, or two");
     let host = match host {
         _ if further.is_some() => return Err(bad()),
         Some(host) => host,
-        None if request.version() == Version::HTTP_10 => "localhost",
+        None if head.version == Version::HTTP_10 => "localhost",
         None => return Err(bad()),
     };
     if !shared.hosts.accepts(host) {
@@ -91,11 +114,15 @@ fn refuse_foreign(shared: &Shared, request: &Request, writes: bool) -> Result<()
             .detail("this node does not answer to that name")
             .hint("use its address, or add the name to admin.hosts"));
     }
-    if writes && !same_site(request.headers(), host) {
-        return Err(Problem::new(StatusCode::FORBIDDEN, "cross-site", "Request of another site")
-            .detail("a page of another site must not change anything here"));
+    if writes(&head.method) && !same_site(&head.headers, host) {
+        return Err(cross_site());
     }
-    Ok(())
+    Ok(host.to_owned())
+}
+
+fn cross_site() -> Problem {
+    Problem::new(StatusCode::FORBIDDEN, "cross-site", "Request of another site")
+        .detail("a page of another site must not change anything here")
 }
 
 /// What every answer says to browsers.

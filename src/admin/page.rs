@@ -1,6 +1,8 @@
-//! The pages: each one self-contained file whose script and style are pinned by their hashes, so that nothing else
-//! runs on it and nothing is loaded from anywhere.
+//! The pages, all of them in the binary: the front page with its scripts and style as files of their own, and the
+//! description of the API as one file whose script and style are pinned by their hashes. Nothing else runs on
+//! them, and nothing is loaded from anywhere but this node.
 
+use axum::extract::Path;
 use axum::response::{IntoResponse as _, Response};
 use base64::Engine as _;
 use http::HeaderValue;
@@ -9,6 +11,13 @@ use http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use crate::digest::Digest;
 
 const FRONT: &str = include_str!("ui/index.html");
+/// What the front page loads: each with its media type.
+const FILES: [(&str, &str, &str); 4] = [
+    ("app.css", "text/css; charset=utf-8", include_str!("ui/app.css")),
+    ("app.js", "text/javascript; charset=utf-8", include_str!("ui/app.js")),
+    ("views.js", "text/javascript; charset=utf-8", include_str!("ui/views.js")),
+    ("draw.js", "text/javascript; charset=utf-8", include_str!("ui/draw.js")),
+];
 const DOCS: &str = include_str!("ui/docs.html");
 
 /// The page and the policy that goes with it.
@@ -21,7 +30,9 @@ pub(super) struct Page {
 impl Page {
     /// What operators see first.
     pub(super) fn front() -> Self {
-        Self::of(FRONT)
+        let policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; \
+             base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+        Self { html: FRONT, policy: HeaderValue::from_static(policy) }
     }
 
     /// The API described.
@@ -40,6 +51,14 @@ impl Page {
         let nothing = HeaderValue::from_static("default-src 'none'");
         Self { html, policy: HeaderValue::from_str(&policy).unwrap_or(nothing) }
     }
+}
+
+/// A file of the front page.
+pub(super) async fn file(Path(name): Path<String>) -> Response {
+    let Some((_, kind, text)) = FILES.iter().find(|(file, ..)| *file == name) else {
+        return super::server::nothing_here().await;
+    };
+    ([(CONTENT_TYPE, *kind)], *text).into_response()
 }
 
 pub(super) fn response(page: &Page) -> Response {
@@ -65,18 +84,40 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_pages_are_whole_and_load_nothing() {
-        for html in [FRONT, DOCS] {
-            assert_eq!(html.matches("<script").count(), 1);
-            assert_eq!(html.matches("<style").count(), 1);
-            assert!(!between(html, "<script>", "</script>").is_empty());
-            for outside in
-                ["src=", "http://", "https://", "@import", "url(", "innerHTML", "style=", "onclick="]
-            {
-                assert!(!html.contains(outside), "{outside}");
-            }
-            let policy = Page::of(html).policy;
-            assert_eq!(policy.to_str().unwrap().matches("'sha256-").count(), 2);
+    fn the_docs_are_whole_and_load_nothing() {
+        assert_eq!((DOCS.matches("<script").count(), DOCS.matches("<style").count()), (1, 1));
+        assert!(!between(DOCS, "<script>", "</script>").is_empty());
+        for outside in ["src=", "http://", "https://", "@import", "url(", "innerHTML", "style=", "onclick="] {
+            assert!(!DOCS.contains(outside), "{outside}");
         }
+        assert_eq!(Page::docs().policy.to_str().unwrap().matches("'sha256-").count(), 2);
+    }
+
+    #[test]
+    fn the_front_page_is_light_and_loads_only_its_own_files() {
+        let all: String = FILES.iter().map(|(_, _, text)| *text).chain([FRONT]).collect();
+        assert!(all.len() <= 150 * 1024, "{} bytes", all.len());
+        for outside in [
+            "//cdn",
+            "@import",
+            "innerHTML",
+            "outerHTML",
+            "insertAdjacentHTML",
+            "eval(",
+            " style=",
+            "onclick=",
+        ] {
+            assert!(!all.contains(outside), "{outside}");
+        }
+        let loaded: Vec<&str> = ["src=\"", "href=\""]
+            .iter()
+            .flat_map(|start| FRONT.split(start).skip(1))
+            .filter_map(|rest| rest.split('"').next())
+            .filter(|target| !target.starts_with(['#', '/']) && !target.starts_with("data:"))
+            .collect();
+        for target in &loaded {
+            assert!(FILES.iter().any(|(name, ..)| name == target), "{target}");
+        }
+        assert!(!FRONT.contains("<style") && FRONT.matches("<script").count() == 1);
     }
 }

@@ -12,7 +12,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use http::{HeaderMap, Method, StatusCode};
 
-use super::gate::Administrator;
+use super::access::{Caller, writes};
 use super::server::{Door, Shared};
 use crate::rest::{Api, Ask, Problem};
 
@@ -24,6 +24,8 @@ pub(super) const API: &str = "/api/v1";
 pub struct Deed {
     /// By which door.
     pub door: Door,
+    /// Who.
+    pub who: String,
     /// How.
     pub method: Method,
     /// On what.
@@ -71,14 +73,16 @@ pub(super) async fn answer(
 /// Notes what an administrator did, once it is known what came of it.
 pub(super) async fn audit(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
     let method = request.method().clone();
-    let reads = matches!(method, Method::GET | Method::HEAD | Method::OPTIONS);
-    let administrator = request.extensions().get() == Some(&Administrator(true));
+    let who = match request.extensions().get() {
+        Some(Caller(Some(who))) => Some(who.name.clone()),
+        _ => None,
+    };
     let path =
         request.extensions().get::<OriginalUri>().map_or(request.uri().path(), |uri| uri.path()).to_owned();
     let door = request.extensions().get::<Door>().copied().unwrap_or(Door::Port);
     let response = next.run(request).await;
-    if administrator && !reads {
-        (shared.sources.deed)(Deed { door, method, path, status: response.status() });
+    if let Some(who) = who.filter(|_| writes(&method)) {
+        (shared.sources.deed)(Deed { door, who, method, path, status: response.status() });
     }
     response.into_response()
 }

@@ -25,10 +25,14 @@ use tokio_rustls::TlsAcceptor;
 
 use super::control::{self, Control};
 use super::health::{healthz, readyz};
+use super::identify::From;
+use super::live::Places;
 use super::page::{self, Page};
+use super::password::Passwords;
+use super::session::Sessions;
 use super::socket::AdminSocket;
 use super::status::{Sources, status};
-use super::{Config, describe, gate, metrics, records};
+use super::{Config, describe, gate, login, metrics, records};
 use crate::http::inspect::{Inspected, Limits};
 use crate::rest::{Api, Hosts, Problem, Token};
 use crate::shutdown::{Drain, Shutdown};
@@ -86,10 +90,14 @@ pub enum AdminError {
 /// What every handler sees.
 #[derive(Debug)]
 pub(super) struct Shared {
+    pub(super) config: Config,
     pub(super) sources: Sources,
     pub(super) control: Control,
     pub(super) token: Token,
     pub(super) hosts: Hosts,
+    pub(super) sessions: Sessions,
+    pub(super) passwords: Passwords,
+    pub(super) places: Places,
     pub(super) page: Page,
     pub(super) docs: Page,
     pub(super) api: Arc<Api>,
@@ -107,12 +115,19 @@ impl Server {
     ) -> Self {
         let names = config.hosts.iter().cloned().chain([sources.about.name.clone()]);
         let hosts = Hosts::new(names);
+        let cookie = format!("larder-{}", sources.about.node.to_string().chars().take(8).collect::<String>());
+        let sessions = Sessions::new(cookie, Arc::clone(&sources.clock));
+        let passwords = Passwords::new(&config.users, Arc::clone(&sources.clock));
         let api = Arc::new(api.acting(describe::actions()));
         Self(Arc::new(Shared {
+            config: config.clone(),
             sources,
             control,
             token,
             hosts,
+            sessions,
+            passwords,
+            places: Places::new(),
             page: Page::front(),
             docs: Page::docs(),
             api,
@@ -124,12 +139,17 @@ impl Server {
     pub fn router(&self, door: Door) -> Router {
         Router::new()
             .route("/", get(front))
+            .route("/{file}", get(page::file))
             .route("/healthz", get(healthz))
             .route("/readyz", get(readyz))
             .route("/status", get(status))
             .route("/metrics", get(metrics::metrics))
             .route("/api/openapi.json", get(describe::openapi))
             .route("/api/docs", get(describe::docs))
+            .route(
+                &format!("{}/session", records::API),
+                get(login::show).post(login::open).delete(login::close),
+            )
             .nest(records::API, api(&self.0))
             .fallback(nothing_here)
             .method_not_allowed_fallback(wrong_method)
@@ -180,7 +200,9 @@ fn api(shared: &Arc<Shared>) -> Router<Arc<Shared>> {
         .route("/bans", post(control::ban).fallback(records::answer))
         .route("/reload", post(control::reload))
         .route("/gc", post(control::gc))
+        .route("/purges", post(control::purge))
         .route("/explanation", get(control::explanation))
+        .route("/configuration", get(control::configuration))
         .route("/blobs/{key}/verify", post(control::verify))
         .route("/blobs/{key}/pin", put(control::pin).delete(control::unpin))
         .route("/{record}", records())
@@ -194,7 +216,7 @@ async fn front(axum::extract::State(shared): axum::extract::State<Arc<Shared>>) 
     page::response(&shared.page)
 }
 
-async fn nothing_here() -> Response {
+pub(super) async fn nothing_here() -> Response {
     let problem = Problem::new(StatusCode::NOT_FOUND, "not-found", "There is no such thing");
     problem
         .hint("GET /status, /metrics, /healthz, /readyz, /api/docs or /api/v1/…")
@@ -205,6 +227,18 @@ async fn nothing_here() -> Response {
 async fn wrong_method() -> Response {
     let problem = Problem::new(StatusCode::METHOD_NOT_ALLOWED, "wrong-method", "Not by this method");
     problem.into_response().into_response()
+}
+
+/// The routes for one caller of a port.
+fn desk_port(routes: &Router, from: std::net::SocketAddr) -> Router {
+    routes.clone().layer(Extension(From(from)))
+}
+
+impl Shared {
+    /// Whether cookies must not leave over plain http.
+    pub(super) fn is_secure(&self) -> bool {
+        !self.config.tls_cert.as_os_str().is_empty()
+    }
 }
 
 /// What the accept loops share.
@@ -220,13 +254,14 @@ struct Desk {
 impl Desk {
     async fn serve_port(self, listener: TcpListener, tls: Option<TlsAcceptor>) {
         while let Some((stream, permit)) = self.next(|| listener.accept()).await {
-            let (stream, _) = stream;
+            let (stream, from) = stream;
+            let port = desk_port(&self.port, from);
             let (desk, tls) = (self.clone(), tls.clone());
             self.guests.spawn(async move {
                 match tls {
-                    None => desk.converse(stream, desk.port.clone(), permit).await,
+                    None => desk.converse(stream, port, permit).await,
                     Some(tls) => match tokio::time::timeout(HEAD_DEADLINE, tls.accept(stream)).await {
-                        Ok(Ok(stream)) => desk.converse(stream, desk.port.clone(), permit).await,
+                        Ok(Ok(stream)) => desk.converse(stream, port, permit).await,
                         Ok(Err(error)) => tracing::debug!(%error, "an admin caller failed to speak TLS"),
                         Err(_elapsed) => tracing::debug!("an admin caller was too slow to speak TLS"),
                     },
@@ -236,9 +271,9 @@ impl Desk {
     }
 
     async fn serve_socket(self, socket: AdminSocket) {
-        while let Some(((stream, trusted), permit)) = self.next(|| socket.accept()).await {
+        while let Some(((stream, user, trusted), permit)) = self.next(|| socket.accept()).await {
             let desk = self.clone();
-            let router = if trusted { &self.socket } else { &self.port }.clone();
+            let router = if trusted { &self.socket } else { &self.port }.clone().layer(Extension(user));
             self.guests.spawn(async move { desk.converse(stream, router, permit).await });
         }
     }

@@ -41,12 +41,24 @@ impl AdminSocket {
         &self.path
     }
 
-    /// The next caller, and whether it is trusted.
-    pub(super) async fn accept(&self) -> io::Result<(UnixStream, bool)> {
+    /// The next caller, who it is, and whether he is trusted.
+    pub(super) async fn accept(&self) -> io::Result<(UnixStream, SocketUser, bool)> {
         let (stream, _) = self.listener.accept().await?;
         let uid = stream.peer_cred()?.uid();
         let trusted = self.by_group || uid == 0 || uid == rustix::process::geteuid().as_raw();
-        Ok((stream, trusted))
+        Ok((stream, SocketUser(uid), trusted))
+    }
+}
+
+/// The user at the other end of the socket, by number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct SocketUser(u32);
+
+impl SocketUser {
+    /// His name where this machine's own list has it, else his number. Blocks for a small file.
+    pub(super) fn name(&self) -> String {
+        let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+        user_name(&users, self.0).unwrap_or_else(|| format!("uid {}", self.0))
     }
 }
 
@@ -90,6 +102,14 @@ fn group_id(groups: &str) -> Option<u32> {
     })
 }
 
+fn user_name(users: &str, uid: u32) -> Option<String> {
+    users.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        (fields.nth(1)?.parse() == Ok(uid)).then(|| name.to_owned())
+    })
+}
+
 fn inode(path: &Path) -> Option<u64> {
     use std::os::unix::fs::MetadataExt as _;
     std::fs::symlink_metadata(path).ok().map(|meta| meta.ino())
@@ -109,12 +129,19 @@ mod tests {
         let second = AdminSocket::bind(&path).unwrap_err();
         assert_eq!(second.kind(), io::ErrorKind::AddrInUse);
         let _client = UnixStream::connect(socket.path()).await.unwrap();
-        assert!(socket.accept().await.unwrap().1, "our own user is trusted");
+        assert!(socket.accept().await.unwrap().2, "our own user is trusted");
         drop(socket);
         assert!(!path.exists());
         std::fs::write(&path, "a file").unwrap();
         assert!(AdminSocket::bind(&path).is_err());
         assert!(path.exists(), "what is no socket is left alone");
+    }
+
+    #[test]
+    fn finds_the_user() {
+        let users = "root:x:0:0::/root:/bin/sh\nann:x:1000:1000::/home/ann:/bin/sh\nbroken";
+        assert_eq!(user_name(users, 1000).as_deref(), Some("ann"));
+        assert_eq!(user_name(users, 7), None);
     }
 
     #[test]

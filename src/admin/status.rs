@@ -9,13 +9,15 @@ use axum::response::{IntoResponse as _, Response};
 use http::header::{ACCEPT, HeaderMap, HeaderValue, VARY};
 use tokio::sync::watch;
 
-use super::gate::Administrator;
+use super::access::Caller;
 use super::health::Readiness;
+use super::live;
 use super::page;
 use super::records::Deed;
 use super::server::Shared;
 use super::views::{
-    About, BanView, CacheView, ExplanationView, HealthView, MormotView, PeerView, StatusView,
+    About, BanView, CacheView, ExplanationView, HealthView, MormotView, PeerView, SavedView, SettingView,
+    StatusView,
 };
 use crate::clock::SharedClock;
 use crate::fetch::{Traffic, TransferView};
@@ -43,6 +45,10 @@ pub struct Sources {
     pub transfers: Look<Vec<TransferView>>,
     /// What is held, in numbers.
     pub cache: Look<CacheView>,
+    /// What did not have to come from origin servers.
+    pub saved: Look<SavedView>,
+    /// The settings in force.
+    pub settings: Look<Arc<Vec<SettingView>>>,
     /// mORMot peers.
     pub mormot: Look<Option<MormotView>>,
     /// Neighbours.
@@ -67,7 +73,7 @@ impl Sources {
         self.clock.instant().saturating_duration_since(self.about.started)
     }
 
-    fn status(&self, administrator: bool) -> StatusView {
+    pub(super) fn status(&self, administrator: bool) -> StatusView {
         let about = &self.about;
         let for_administrators = administrator.then_some(());
         StatusView {
@@ -79,6 +85,7 @@ impl Sources {
             uptime_seconds: self.uptime().as_secs(),
             health: self.health(administrator),
             cache: (self.cache)(),
+            saved: (self.saved)(),
             peers: for_administrators.map(|()| (self.peers)()),
             mormot: for_administrators.and_then(|()| (self.mormot)()),
             traffic: (self.traffic)(),
@@ -104,11 +111,14 @@ impl Sources {
 
 pub(super) async fn status(
     State(shared): State<Arc<Shared>>,
-    Extension(Administrator(administrator)): Extension<Administrator>,
+    Extension(Caller(who)): Extension<Caller>,
     request: HeaderMap,
 ) -> Response {
+    let administrator = who.is_some();
     let mut response = if wants_page(&request) {
         page::response(&shared.page)
+    } else if live::follows(&request) {
+        live::status(&shared, administrator, &request)
     } else {
         Json(shared.sources.status(administrator)).into_response()
     };

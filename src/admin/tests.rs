@@ -1,5 +1,7 @@
 //! The routes as callers see them, without sockets; the listeners once with.
 
+mod access;
+
 use std::sync::Mutex;
 
 use axum::body::Body;
@@ -52,6 +54,8 @@ fn api(done: &Arc<Mutex<Vec<String>>>) -> Api {
         address: "10.0.0.7:8096".to_owned(),
         last_seen_seconds: 1.5,
         version: "0.1.0".to_owned(),
+        bytes_received: 7,
+        bytes_given: 9,
         skipped: None,
     };
     let done = Arc::clone(done);
@@ -104,6 +108,8 @@ fn sources(
         transfers: Box::new(Vec::new),
         mormot: Box::new(|| None),
         cache: Box::new(|| CacheView { blobs: 3, bytes: 9, max_bytes: 100, pinned: 0 }),
+        saved: Box::new(|| SavedView { today: 1, week: 2, ever: 3 }),
+        settings: Box::new(Arc::default),
         peers: Box::new(|| {
             vec![PeerView {
                 node: NodeId::from_bytes([8; 16]),
@@ -111,6 +117,8 @@ fn sources(
                 address: "10.0.0.7:8096".to_owned(),
                 last_seen_seconds: 1.5,
                 version: "0.1.0".to_owned(),
+                bytes_received: 7,
+                bytes_given: 9,
                 skipped: None,
             }]
         }),
@@ -142,6 +150,7 @@ fn control(done: &Arc<Mutex<Vec<String>>>) -> Control {
             std::future::ready(Ok(()))
         }),
         unpin: Control::action(missing),
+        purge: Control::action(|_| std::future::ready(Ok(PurgeView::default()))),
         gc: Control::action(move |request: GcRequest| {
             gc(format!("{:?}", request.to));
             std::future::ready(Ok(GcView::default()))
@@ -151,26 +160,26 @@ fn control(done: &Arc<Mutex<Vec<String>>>) -> Control {
 
 fn bench() -> Bench {
     let folder = tempfile::tempdir().unwrap();
-    bench_with(Token::load_or_create(&folder.path().join("admin.token")).unwrap())
+    bench_with(Token::load_or_create(&folder.path().join("admin.token")).unwrap(), &Config::default())
+}
+
+fn bench_of(config: &Config) -> Bench {
+    let folder = tempfile::tempdir().unwrap();
+    bench_with(Token::load_or_create(&folder.path().join("admin.token")).unwrap(), config)
 }
 
 /// A server of a made-up node, for the other end.
 pub(crate) fn server(token: Token) -> Server {
-    bench_with(token).server
+    bench_with(token, &Config::default()).server
 }
 
-fn bench_with(token: Token) -> Bench {
+fn bench_with(token: Token, config: &Config) -> Bench {
     let (clock, health, done) = (ManualClock::new(Timestamp(0)), Health::new(), Arc::default());
     let (readiness, watched) = watch::channel(Readiness::Ready);
     let deeds = Arc::default();
     let sources = sources(&clock, &health, watched, &deeds);
     clock.advance(std::time::Duration::from_secs(12));
-    let server = Server::new(
-        &Config::default(),
-        token.clone(),
-        (sources, control(&done), api(&done)),
-        Shutdown::new(),
-    );
+    let server = Server::new(config, token.clone(), (sources, control(&done), api(&done)), Shutdown::new());
     Bench { server, token: token.to_field().to_string(), readiness, health, done, deeds }
 }
 
@@ -303,6 +312,11 @@ async fn actions_answer_with_problems() {
         ("POST", format!("/api/v1/blobs/{digest}/verify"), "", 200),
         ("POST", "/api/v1/blobs/sha256:12/verify".to_owned(), "", 400),
         ("POST", "/api/v1/gc".to_owned(), r#"{"to":"1GiB"}"#, 200),
+        ("POST", "/api/v1/purges".to_owned(), r#"{"url":"http://e/*"}"#, 200),
+        ("POST", "/api/v1/purges".to_owned(), r#"{"urls":"http://e/*"}"#, 400),
+        ("GET", "/api/v1/configuration".to_owned(), "", 200),
+        ("GET", "/app.js".to_owned(), "", 200),
+        ("GET", "/passwd".to_owned(), "", 404),
         ("POST", "/api/v1/reload".to_owned(), "", 200),
         ("PATCH", "/api/v1/bans".to_owned(), "", 405),
         ("GET", "/nothing".to_owned(), "", 404),
@@ -339,7 +353,8 @@ async fn records_are_shown_and_deeds_noted() {
     let deeds = bench.deeds.lock().unwrap().clone();
     assert_eq!(deeds.len(), 2, "{deeds:?}");
     assert_eq!(
-        deeds[1], "Deed { door: Port, method: DELETE, path: \"/api/v1/bans/10.0.0.9\", status: 204 }",
+        deeds[1],
+        "Deed { door: Port, who: \"token\", method: DELETE, path: \"/api/v1/bans/10.0.0.9\", status: 204 }",
         "without the query"
     );
 }

@@ -50,6 +50,8 @@ pub struct StatusView {
     pub health: HealthView,
     /// What is held.
     pub cache: CacheView,
+    /// What did not have to come from origin servers.
+    pub saved: SavedView,
     /// Neighbours; for administrators.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub peers: Option<Vec<PeerView>>,
@@ -88,6 +90,28 @@ pub struct CacheView {
     pub pinned: u64,
 }
 
+/// Body bytes that programs got and no origin server had to send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct SavedView {
+    /// Since midnight, UTC.
+    pub today: u64,
+    /// In the last seven days, today among them.
+    pub week: u64,
+    /// Since this node first ran.
+    pub ever: u64,
+}
+
+/// A setting in force.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SettingView {
+    /// Its key in the configuration, dotted.
+    pub key: String,
+    /// Its value; passwords left out.
+    pub value: serde_json::Value,
+    /// Where it came from: a line of the file, a variable, `default`, or how it was found.
+    pub from: String,
+}
+
 /// A neighbour.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PeerView {
@@ -101,6 +125,12 @@ pub struct PeerView {
     pub last_seen_seconds: f64,
     /// The version of its program.
     pub version: String,
+    /// Body bytes received from it since the start.
+    #[serde(default)]
+    pub bytes_received: u64,
+    /// Body bytes given to it since the start.
+    #[serde(default)]
+    pub bytes_given: u64,
     /// Why it is not asked, where it is not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skipped: Option<String>,
@@ -173,6 +203,32 @@ pub struct ExplanationView {
     /// When its origin last said so, RFC 3339.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stated_at: Option<String>,
+}
+
+/// Asks to forget what URLs led to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PurgeRequest {
+    /// A URL, or the beginning of some and a `*`.
+    pub url: String,
+    /// Only say what would be done.
+    #[serde(default)]
+    pub dry_run: bool,
+}
+
+/// What purging did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct PurgeView {
+    /// Answers forgotten.
+    pub answers: u64,
+    /// Blobs removed.
+    pub blobs: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Blobs that stay because they are pinned.
+    pub pinned: u64,
+    /// Nothing was done.
+    pub dry_run: bool,
 }
 
 /// Asks to make room.

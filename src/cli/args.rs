@@ -67,6 +67,8 @@ pub(crate) enum Command {
     Verify(VerifyArgs),
     /// Make room
     Gc(GcArgs),
+    /// Forget what URLs led to, so that they are fetched anew
+    Purge(PurgeArgs),
     /// Check, show or print a configuration
     Config(ConfigArgs),
     /// Make a site's secret, or show its fingerprint
@@ -280,6 +282,19 @@ pub(crate) struct GcArgs {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct PurgeArgs {
+    /// A URL, or the beginning of some and a * (quoted for the shell)
+    #[arg(value_name = "URL|PREFIX*")]
+    pub(super) url: String,
+    /// Only say what would be done
+    #[arg(long)]
+    pub(super) dry_run: bool,
+    /// Print one JSON document
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct ConfigArgs {
     #[command(subcommand)]
     pub(super) action: ConfigAction,
@@ -320,6 +335,8 @@ pub(crate) enum SecretAction {
     },
     /// Show a short mark that is the same on all machines with the same site and secret
     Fingerprint(JsonArgs),
+    /// Make the hash of an administrator's password, read from standard input, for admin.users
+    Password,
 }
 
 #[derive(Debug, Args)]

@@ -18,7 +18,7 @@ pub(super) fn run(node: &ConfigFile, args: &EventsArgs) -> Result<Exit, Failure>
     } else if events.is_empty() {
         out.line("no administrator changed anything yet")?;
     } else {
-        let names = ["at", "door", "method", "path", "status"];
+        let names = ["at", "who", "door", "method", "path", "status"];
         out.text(&records::table(EventRecord::table(), &names, &events).text())?;
     }
     Ok(Exit::Done)

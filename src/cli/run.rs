@@ -22,7 +22,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit, Failure> {
         tracing::info!("no site secret: this node works alone");
     }
     let (secrets, mormot) = (secrets.secrets, secrets.mormot);
-    let start = Start { config: loaded.config, file: loaded.file, secrets, mormot, logging };
+    let (config, origins, file) = (loaded.config, loaded.sources, loaded.file);
+    let start = Start { config, origins, file, secrets, mormot, logging };
     run_daemon(start).map(|()| Exit::Done).map_err(|error| failure(&error))
 }
 

@@ -1,14 +1,20 @@
 //! `larder secret`: make the site's secret, and compare it between machines without showing it.
 
-use std::io::Write as _;
+use std::io::{IsTerminal as _, Read as _, Write as _};
 use std::path::Path;
 
 use serde_json::json;
+use zeroize::Zeroizing;
 
 use super::args::{SecretAction, SecretArgs};
 use super::{ConfigFile, Exit, Failure, Output, output};
+use crate::admin::hash_password;
 use crate::config::{Environment, load, load_secrets};
 use crate::seal::{Secret, SiteKeys};
+
+/// A password has so many bytes.
+const PASSWORD_LEAST: usize = 8;
+const PASSWORD_MOST: usize = 1024;
 
 pub(super) fn run(node: &ConfigFile, args: &SecretArgs) -> Result<Exit, Failure> {
     match &args.action {
@@ -17,6 +23,7 @@ pub(super) fn run(node: &ConfigFile, args: &SecretArgs) -> Result<Exit, Failure>
             write_new(file, &generate()?)?;
             Output::new().line(format!("{}: copy this file to every machine of the site", file.display()))?;
         }
+        SecretAction::Password => Output::new().line(password()?)?,
         SecretAction::Fingerprint(args) => fingerprint(node, args.json)?,
     }
     Ok(Exit::Done)
@@ -24,6 +31,26 @@ pub(super) fn run(node: &ConfigFile, args: &SecretArgs) -> Result<Exit, Failure>
 
 fn generate() -> Result<String, Failure> {
     Secret::generate().map_err(|error| Failure::new(Exit::Failed, format!("cannot make a secret: {error}")))
+}
+
+/// The hash of the password on standard input, its line end left out.
+fn password() -> Result<String, Failure> {
+    if std::io::stdin().is_terminal() {
+        return Err(Failure::new(Exit::Usage, "the password would be seen while it is typed").hint(
+            "write it to standard input: `systemd-ask-password | larder secret password`, or from a file",
+        ));
+    }
+    let mut text = Zeroizing::new(String::new());
+    let read = std::io::stdin().take(1026).read_to_string(&mut text);
+    read.map_err(|error| Failure::new(Exit::Failed, format!("cannot read the password: {error}")))?;
+    let password =
+        text.strip_suffix('\n').map_or(text.as_str(), |line| line.strip_suffix('\r').unwrap_or(line));
+    if !(PASSWORD_LEAST..=PASSWORD_MOST).contains(&password.len()) {
+        let what = format!("a password has {PASSWORD_LEAST} to {PASSWORD_MOST} bytes");
+        return Err(Failure::new(Exit::Usage, what));
+    }
+    hash_password(password.as_bytes())
+        .ok_or_else(|| Failure::new(Exit::Failed, "the system gives no random bytes for the hash"))
 }
 
 /// Never over a file that is there: an overwritten secret cannot be had back.

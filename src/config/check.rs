@@ -8,6 +8,7 @@ use std::net::{IpAddr, SocketAddr};
 use super::Config;
 use super::complaint::Complaint;
 use super::load::Sources;
+use crate::admin;
 use crate::fetch::{Release, Trust};
 use crate::peer::Tls;
 use crate::telemetry::check_level;
@@ -137,6 +138,49 @@ impl Judge {
                 "set admin.tls_cert and admin.tls_key, or listen on 127.0.0.1",
             );
         }
+        self.users(admin);
+    }
+
+    fn users(&mut self, admin: &admin::Config) {
+        let key = "admin.users";
+        for (at, user) in admin.users.iter().enumerate() {
+            let named_before = admin.users.iter().take(at).any(|other| other.name == user.name);
+            let no_name =
+                user.name.trim().is_empty() || user.name.contains(|c: char| c == ':' || c.is_control());
+            self.refuse(no_name, key, &format!("`{}` is no name", user.name), "letters and digits; no colon");
+            self.refuse(named_before, key, &format!("{} is there twice", user.name), "give each name once");
+            let bad_hash = !user.password.is_empty() && !admin::is_password_hash(&user.password);
+            let what = format!("the password of {} is no Argon2id hash", user.name);
+            self.refuse(
+                bad_hash,
+                key,
+                &what,
+                "`larder secret password` makes one; never write the password itself",
+            );
+            let no_way = user.password.is_empty() && admin.trusted_header.is_empty();
+            let what = format!("{} can never log in", user.name);
+            self.warn(no_way, key, &what, "give a password, or a front proxy by admin.trusted_header");
+        }
+        let (header, from) = (&admin.trusted_header, &admin.trusted_from);
+        let unreadable = !header.is_empty() && http::HeaderName::from_bytes(header.as_bytes()).is_err();
+        self.refuse(
+            unreadable,
+            "admin.trusted_header",
+            "it is no name of a field",
+            "such as \"X-Remote-User\"",
+        );
+        self.refuse(
+            header.is_empty() != from.is_empty(),
+            "admin.trusted_from",
+            "admin.trusted_header and admin.trusted_from go together",
+            "name the address of the proxy that sets the field, and nobody else's",
+        );
+        self.warn(
+            from.iter().any(|net| net.prefix_len() < 8),
+            "admin.trusted_from",
+            "nearly anybody could send the field",
+            "name the proxy's own address",
+        );
     }
 
     fn peers(&mut self, config: &Config) {

@@ -36,6 +36,9 @@ pub fn show(loaded: &Loaded) -> Result<String, toml::ser::Error> {
 pub fn redacted(config: &Config) -> Config {
     let mut config = config.clone();
     // The parent proxy hides its password by itself.
+    for user in config.admin.users.iter_mut().filter(|user| !user.password.is_empty()) {
+        user.password = "…".to_owned();
+    }
     config.index.catalogue = without_password(&config.index.catalogue);
     config
 }

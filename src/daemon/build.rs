@@ -10,6 +10,7 @@ use arc_swap::ArcSwap;
 
 use super::DaemonError;
 use super::limits::Limits;
+use super::usage::Counted;
 use crate::ban::{Ban, BanList, Change};
 use crate::cache::Cache;
 use crate::clock::{SharedClock, SystemClock};
@@ -19,6 +20,7 @@ use crate::http::Uplink;
 use crate::index::{BanRecord, Index};
 use crate::net::precedence::{Precedence, Share};
 use crate::origin::Origin;
+use crate::peer::Tally;
 use crate::proxy::{self, Interceptor, Proxy};
 use crate::rest::Hosts;
 use crate::shutdown::{Drain, Shutdown};
@@ -41,6 +43,10 @@ pub(super) struct House {
     pub(super) uplink: Uplink,
     /// How fast bytes may go now.
     pub(super) limits: Limits,
+    /// Which neighbour gave and took how much.
+    pub(super) tally: Tally,
+    /// What of the traffic stands in the hourly sums already.
+    pub(super) counted: Counted,
     /// Running bodies.
     pub(super) drain: Drain,
     /// Who still writes into the store.
@@ -98,6 +104,8 @@ impl House {
             own_addresses,
             uplink,
             limits,
+            tally: Tally::default(),
+            counted: Counted::default(),
             drain,
             storing,
         })

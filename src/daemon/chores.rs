@@ -4,9 +4,6 @@
 use std::time::Duration;
 
 use super::build::House;
-use super::sources;
-use crate::fetch::Traffic;
-use crate::index::UsageRecord;
 use crate::shutdown::Shutdown;
 
 /// How often room is made and bans are looked over.
@@ -22,13 +19,12 @@ pub(super) async fn run(house: House, stop: Shutdown) {
     };
     first.await;
     let mut since_backup = BACKUP;
-    let mut counted = Counted::default();
     loop {
         let stopping = tokio::select! {
             () = stop.requested() => true,
             () = tokio::time::sleep(SWEEP) => false,
         };
-        counted.add(&house);
+        house.counted.settle(&house);
         if stopping {
             return;
         }
@@ -40,31 +36,6 @@ pub(super) async fn run(house: House, stop: Shutdown) {
             let keeper = house.clone();
             blocking(move || backup(&keeper)).await;
         }
-    }
-}
-
-/// What of the traffic stands in the hourly sums already.
-#[derive(Default)]
-struct Counted(Traffic);
-
-impl Counted {
-    /// Adds what came since the last time to the sums of this hour.
-    fn add(&mut self, house: &House) {
-        let (now, before) = (sources::traffic(house), self.0);
-        let more = UsageRecord {
-            requests: now.requests.saturating_sub(before.requests),
-            bytes_to_clients: now.bytes_to_clients.saturating_sub(before.bytes_to_clients),
-            bytes_from_cache: now.bytes_from_cache.saturating_sub(before.bytes_from_cache),
-            bytes_from_peers: now.bytes_from_peers.saturating_sub(before.bytes_from_peers),
-            bytes_from_origin: now.bytes_from_origin.saturating_sub(before.bytes_from_origin),
-            bytes_to_peers: now.bytes_to_peers.saturating_sub(before.bytes_to_peers),
-            bytes_discarded: now.bytes_discarded.saturating_sub(before.bytes_discarded),
-            ..UsageRecord::default()
-        };
-        if more != UsageRecord::default() {
-            house.cache.index().add_usage(more, house.clock.now());
-        }
-        self.0 = now;
     }
 }
 

@@ -92,6 +92,7 @@ impl Local {
             cache: self.house.cache.clone(),
             bans: self.house.bans.clone(),
             uplink: self.house.uplink.clone(),
+            tally: self.house.tally.clone(),
             clock: Arc::clone(&self.house.clock),
             health: self.house.health.clone(),
             seat: seat.clone(),

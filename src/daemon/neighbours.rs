@@ -35,6 +35,7 @@ pub(super) struct Site {
     pub(super) cache: Cache,
     pub(super) bans: BanList,
     pub(super) uplink: Uplink,
+    pub(super) tally: peer::Tally,
     pub(super) clock: SharedClock,
     pub(super) health: Health,
     pub(super) seat: Seat,
@@ -127,6 +128,7 @@ impl Site {
             self.identity.clone(),
             keys.clone(),
             &self.clock,
+            self.tally.clone(),
         );
         self.engine.set_neighbours(Neighbours::new(discovery.clone(), client.clone()));
         let joined = Joined { discovery: discovery.clone(), fingerprint: keys.fingerprint() };
@@ -211,6 +213,7 @@ impl Site {
             shelf: shelf(&self.cache, &self.clock),
             uplink: self.uplink.clone(),
             limits: peer::Limits::default(),
+            tally: self.tally.clone(),
         };
         Ok(peer::Server::new(&self.config.peers.transfers(), parts)?)
     }

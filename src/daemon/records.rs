@@ -30,7 +30,7 @@ pub(super) fn api(house: &House, seat: &Seat) -> Api {
         .with(pins(house))
         .with(Resource::of::<LabelRecord>(of(&state)).writable())
         .with(transfers(house))
-        .with(peers(seat))
+        .with(peers(house, seat))
         .with(bans(house))
         .with(Resource::of::<CutRecord>(of(&state)))
         .with(Resource::of::<UsageRecord>(of(&state)))
@@ -54,6 +54,7 @@ pub(super) fn event(house: &House, deed: Deed) -> EventRecord {
             Door::Port => "port".to_owned(),
             Door::Socket => "socket".to_owned(),
         },
+        who: deed.who,
         method: deed.method.to_string(),
         path: deed.path,
         status: deed.status.as_u16().into(),
@@ -120,16 +121,18 @@ fn running(view: TransferView) -> TransferRecord {
     }
 }
 
-fn peers(seat: &Seat) -> Resource {
-    let seat = seat.clone();
+fn peers(house: &House, seat: &Seat) -> Resource {
+    let (seat, tally) = (seat.clone(), house.tally.clone());
     let rows = move || {
-        let peers = super::sources::peers(&seat).into_iter();
+        let peers = super::sources::peers(&seat, &tally).into_iter();
         let record = peers.map(|peer| PeerRecord {
             node: peer.node.to_string(),
             name: peer.name,
             address: peer.address,
             last_seen_seconds: peer.last_seen_seconds,
             version: peer.version,
+            bytes_received: peer.bytes_received,
+            bytes_given: peer.bytes_given,
             skipped: peer.skipped,
         });
         record.collect()

@@ -1,13 +1,11 @@
 //! Reading the configuration again: what can change while running changes, the rest is named.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::Value;
-
 use super::build::House;
+use super::settings::{Settings, flat};
 use crate::admin::ReloadView;
 use crate::clock::SharedClock;
 use crate::config::{Config, Environment, load};
@@ -48,11 +46,18 @@ pub(super) struct Reloader {
     file: Option<PathBuf>,
     logging: Logging,
     house: House,
+    settings: Settings,
 }
 
 impl Reloader {
-    pub(super) fn new(config: Arc<Config>, file: Option<PathBuf>, logging: Logging, house: House) -> Self {
-        Self { started: Arc::clone(&config), config, file, logging, house }
+    pub(super) fn new(
+        config: Arc<Config>,
+        file: Option<PathBuf>,
+        logging: Logging,
+        house: House,
+        settings: Settings,
+    ) -> Self {
+        Self { started: Arc::clone(&config), config, file, logging, house, settings }
     }
 
     /// How long running bodies may go on at a stop.
@@ -65,8 +70,9 @@ impl Reloader {
         let file = self.file.clone();
         let loaded =
             tokio::task::spawn_blocking(move || load(file.as_deref(), &Environment::of_process())).await;
-        let new =
-            loaded.map_err(|error| error.to_string())?.map_err(|complaints| complaints.to_string())?.config;
+        let loaded =
+            loaded.map_err(|error| error.to_string())?.map_err(|complaints| complaints.to_string())?;
+        let (new, sources) = (loaded.config, loaded.sources);
         self.logging.set_level(&new.log.level).map_err(|error| error.to_string())?;
         let view = compare(&self.started, &self.config, &new);
         self.house.cache.set_limits(new.cache.clone());
@@ -76,6 +82,7 @@ impl Reloader {
         self.house.engine.set_config(new.engine(), new.rule.clone());
         self.house.bans.reconfigure(new.bans.clone());
         self.house.limits.set(new.rates(), new.limits.clone()).await;
+        self.settings.put(&new, &sources, Some((&self.started, &view.need_restart)));
         self.config = Arc::new(new);
         Ok(view)
     }
@@ -105,28 +112,6 @@ fn changed(old: &Config, new: &Config) -> Vec<String> {
 fn holds_at_once(key: &str) -> bool {
     let holds = |at_once: &&str| *at_once == key || (at_once.ends_with('.') && key.starts_with(*at_once));
     key == "drain_timeout" || AT_ONCE.iter().any(holds)
-}
-
-/// Every key with its value, dotted.
-fn flat(config: &Config) -> BTreeMap<String, Value> {
-    let mut keys = BTreeMap::new();
-    if let Ok(Value::Object(sections)) = serde_json::to_value(config) {
-        for (section, value) in sections {
-            match value {
-                Value::Object(settings) => {
-                    keys.extend(settings.into_iter().map(|(key, value)| (format!("{section}.{key}"), value)));
-                }
-                other @ (Value::Null
-                | Value::Bool(_)
-                | Value::Number(_)
-                | Value::String(_)
-                | Value::Array(_)) => {
-                    keys.insert(section, other);
-                }
-            }
-        }
-    }
-    keys
 }
 
 #[cfg(test)]

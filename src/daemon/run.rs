@@ -13,10 +13,11 @@ use super::mormot::Peerage;
 use super::neighbours::{Seat, Site};
 use super::ports::Ports;
 use super::reload::Reloader;
+use super::settings::Settings;
 use super::sources::{self, ReloadRequest};
 use super::{DaemonError, Notifier, Signal, Signals, chores, records};
 use crate::admin::{self, About, Listeners, Readiness};
-use crate::config::Config;
+use crate::config::{Config, Sources};
 use crate::mormot;
 use crate::net::interface::{self, Interface};
 use crate::net::listener::raise_file_limit;
@@ -39,6 +40,8 @@ const END: Duration = Duration::from_secs(3);
 pub struct Start {
     /// The settings.
     pub config: Config,
+    /// Where each of them came from.
+    pub origins: Sources,
     /// The file they came from, to read it again.
     pub file: Option<PathBuf>,
     /// The site's secrets; none: the node works alone.
@@ -94,7 +97,9 @@ fn begin(start: Start) -> Result<Running, DaemonError> {
     let (reload, reloads) = mpsc::channel(4);
     let seat = Seat::default();
     let mormot: Arc<ArcSwapOption<mormot::Mormot>> = Arc::default();
-    let sources = sources::sources(&house, about(&start.config, &house), ready, &seat, &mormot);
+    let settings = Settings::of(&start.config, &start.origins);
+    let about = about(&start.config, &house);
+    let sources = sources::sources(&house, about, ready, &seat, &mormot, &settings);
     let control = sources::control(&house, reload);
     let parts = (sources, control, records::api(&house, &seat));
     let server = admin::Server::new(&start.config.admin, token, parts, end.clone());
@@ -119,6 +124,7 @@ fn begin(start: Start) -> Result<Running, DaemonError> {
             cache: house.cache.clone(),
             bans: house.bans.clone(),
             uplink: house.uplink.clone(),
+            tally: house.tally.clone(),
             clock: Arc::clone(&house.clock),
             health: house.health.clone(),
             seat: seat.clone(),
@@ -137,7 +143,7 @@ fn begin(start: Start) -> Result<Running, DaemonError> {
     readiness.send_replace(readiness_of(&house));
     spawn_readiness(&mut services, &house, &readiness, &stop);
     notifier.ready();
-    let reloader = Reloader::new(config, start.file, start.logging, house.clone());
+    let reloader = Reloader::new(config, start.file, start.logging, house.clone(), settings);
     Ok(Running { house, services, signals, notifier, readiness, reloader, reloads, stop, end })
 }
 

@@ -7,9 +7,11 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use super::build::House;
 use super::neighbours::Seat;
+use super::settings::Settings;
+use super::usage;
 use crate::admin::{
     About, ActionError, BanView, CacheView, Control, Deed, ExplanationView, GcRequest, GcView, MormotView,
-    PeerView, Readiness, ReloadView, Sources, VerifyView,
+    PeerView, PurgeRequest, PurgeView, Readiness, ReloadView, Sources, VerifyView,
 };
 use crate::ban::Ban;
 use crate::cache::Verdict;
@@ -17,6 +19,7 @@ use crate::digest::Digest;
 use crate::fetch::{Explanation, Traffic};
 use crate::http::Target;
 use crate::mormot::Mormot;
+use crate::peer::Tally;
 use crate::store::StoreError;
 
 /// A request to read the configuration again, and where to answer it.
@@ -29,12 +32,15 @@ pub(super) fn sources(
     readiness: watch::Receiver<Readiness>,
     seat: &Seat,
     mormot: &Arc<ArcSwapOption<Mormot>>,
+    settings: &Settings,
 ) -> Sources {
     let counting = house.clone();
     let traffic = move || traffic(&counting);
     let (engine, cache, bans, seat) =
         (house.engine.clone(), house.cache.clone(), house.bans.clone(), seat.clone());
-    let (audited, explaining) = (house.clone(), house.clone());
+    let (audited, explaining, saving, settings) =
+        (house.clone(), house.clone(), house.clone(), settings.clone());
+    let tally = house.tally.clone();
     let deed = move |deed: Deed| audited.cache.index().put_event(super::records::event(&audited, deed));
     Sources {
         about,
@@ -44,11 +50,13 @@ pub(super) fn sources(
         traffic: Box::new(traffic),
         transfers: Box::new(move || engine.transfers()),
         cache: Box::new(move || cache_view(&cache)),
+        saved: Box::new(move || usage::saved(&saving)),
+        settings: Box::new(move || settings.get()),
         mormot: {
             let (mormot, seat) = (Arc::clone(mormot), seat.clone());
             Box::new(move || mormot_view(mormot.load_full().as_deref(), &seat))
         },
-        peers: Box::new(move || peers(&seat)),
+        peers: Box::new(move || peers(&seat, &tally)),
         bans: Box::new(move || bans.list().into_iter().map(ban_view).collect()),
         explain: Box::new(move |url| explained(&explaining, url)),
         deed: Box::new(deed),
@@ -72,15 +80,20 @@ fn cache_view(cache: &crate::cache::Cache) -> CacheView {
     }
 }
 
-pub(super) fn peers(seat: &Seat) -> Vec<PeerView> {
+pub(super) fn peers(seat: &Seat, tally: &Tally) -> Vec<PeerView> {
     let Some(joined) = seat.joined() else { return Vec::new() };
-    let view = |peer: Arc<crate::discovery::Peer>| PeerView {
-        node: peer.node,
-        name: peer.name.clone(),
-        address: peer.address.to_string(),
-        last_seen_seconds: (peer.last_seen_seconds * 10.0).round() / 10.0,
-        version: peer.version.clone(),
-        skipped: None,
+    let view = |peer: Arc<crate::discovery::Peer>| {
+        let exchanged = tally.of(&peer.node);
+        PeerView {
+            node: peer.node,
+            name: peer.name.clone(),
+            address: peer.address.to_string(),
+            last_seen_seconds: (peer.last_seen_seconds * 10.0).round() / 10.0,
+            version: peer.version.clone(),
+            bytes_received: exchanged.received,
+            bytes_given: exchanged.given,
+            skipped: None,
+        }
     };
     joined.discovery.peers().into_iter().map(view).collect()
 }
@@ -129,6 +142,10 @@ pub(super) fn control(house: &House, reload: mpsc::Sender<ReloadRequest>) -> Con
         verify: Control::action(move |digest| verified(verify.clone(), digest)),
         pin: on_disk(house, |house, digest| house.cache.pin(digest)),
         unpin: on_disk(house, |house, digest| house.cache.unpin(digest)),
+        purge: {
+            let house = house.clone();
+            Control::action(move |request| purged(house.clone(), request))
+        },
         gc: {
             let house = house.clone();
             Control::action(move |request| swept(house.clone(), request))
@@ -161,6 +178,11 @@ async fn verified(cache: crate::cache::Cache, digest: Digest) -> Result<VerifyVi
         Verdict::Rotten => Ok(VerifyView { digest, sound: false }),
         Verdict::Missing => Err(ActionError::NotFound(format!("{digest} is not held"))),
     }
+}
+
+async fn purged(house: House, request: PurgeRequest) -> Result<PurgeView, ActionError> {
+    let purged = tokio::task::spawn_blocking(move || super::purge::purge(&house, &request)).await;
+    purged.map_err(|error| ActionError::Failed(error.to_string()))?
 }
 
 async fn swept(house: House, request: GcRequest) -> Result<GcView, ActionError> {

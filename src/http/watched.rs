@@ -4,6 +4,8 @@
 
 use std::future::Future as _;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -22,6 +24,8 @@ pub struct Watched {
     waiting: bool,
     /// Done when it is through; dropped where it fails.
     end: Option<Box<dyn FnOnce() + Send>>,
+    /// Counted here as well.
+    counter: Option<Arc<AtomicU64>>,
 }
 
 /// Why it fails.
@@ -42,11 +46,19 @@ impl Watched {
     /// A body of exactly `size` bytes, of which there is silence for at most `stall`.
     pub fn new(inner: Incoming, size: u64, stall: Duration, end: impl FnOnce() + Send + 'static) -> Self {
         let timer = Box::pin(tokio::time::sleep(stall));
-        let mut body = Self { inner, left: size, stall, timer, waiting: false, end: Some(Box::new(end)) };
+        let mut body =
+            Self { inner, left: size, stall, timer, waiting: false, end: Some(Box::new(end)), counter: None };
         if size == 0 {
             body.finish();
         }
         body
+    }
+
+    /// Its bytes are counted there as well.
+    #[must_use]
+    pub fn counted(mut self, counter: Arc<AtomicU64>) -> Self {
+        self.counter = Some(counter);
+        self
     }
 
     fn finish(&mut self) {
@@ -83,7 +95,11 @@ impl Body for Watched {
             Poll::Ready(Some(Ok(frame))) => {
                 this.waiting = false;
                 let length = frame.data_ref().map_or(0, Bytes::len);
-                this.left = this.left.saturating_sub(u64::try_from(length).unwrap_or(u64::MAX));
+                let length = u64::try_from(length).unwrap_or(u64::MAX);
+                this.left = this.left.saturating_sub(length);
+                if let Some(counter) = &this.counter {
+                    counter.fetch_add(length, Ordering::Relaxed);
+                }
                 if this.left == 0 {
                     this.finish();
                 }

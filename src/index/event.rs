@@ -21,6 +21,8 @@ crate::record! {
         at: Timestamp [index],
         /// By which door: `socket`, or `port` with the token.
         door: String,
+        /// Who: `token`, the name of an administrator, or the user at the socket.
+        who: String,
         /// How: the method of the request.
         method: String,
         /// On what: the path of the request.

@@ -31,7 +31,7 @@ pub(super) const STATE: Schema = Schema {
         UsageRecord::TABLE,
         EventRecord::TABLE,
     ],
-    steps: &[Step(LABELS_USAGE_EVENTS)],
+    steps: &[Step(LABELS_USAGE_EVENTS), Step(WHO)],
 };
 
 /// 1 to 2: digests that were stated for URLs.
@@ -98,6 +98,23 @@ CREATE TABLE "events" (
     PRIMARY KEY ("id")
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX "events_at" ON "events" ("at");"#;
+
+/// 2 to 3: who did what administrators did.
+const WHO: &str = r#"ALTER TABLE "events" RENAME TO "events_before";
+DROP INDEX "events_at";
+CREATE TABLE "events" (
+    "id" INTEGER NOT NULL,
+    "at" INTEGER NOT NULL,
+    "door" TEXT NOT NULL,
+    "who" TEXT NOT NULL,
+    "method" TEXT NOT NULL,
+    "path" TEXT NOT NULL,
+    "status" INTEGER NOT NULL,
+    PRIMARY KEY ("id")
+) STRICT, WITHOUT ROWID;
+CREATE INDEX "events_at" ON "events" ("at");
+INSERT INTO "events" SELECT "id", "at", "door", '', "method", "path", "status" FROM "events_before";
+DROP TABLE "events_before";"#;
 
 #[cfg(test)]
 mod tests {

@@ -16,6 +16,10 @@ crate::record! {
         last_seen_seconds: f64,
         /// The version of its program.
         version: String,
+        /// Body bytes received from it since the start.
+        bytes_received: u64,
+        /// Body bytes given to it since the start.
+        bytes_given: u64,
         /// Why it is not asked, where it is not.
         skipped: Option<String>,
     }

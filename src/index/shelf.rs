@@ -104,7 +104,20 @@ impl StateShelf {
         more.hour = UsageRecord::hour_of(now);
         if !self.usage.change(&more.hour, |sums| sums.add(&more)) {
             self.usage.put(more);
-            self.usage.bound(usage::HOURS, |sums| sums.hour);
+            self.fold_usage();
+        }
+    }
+
+    /// What is beyond the bound goes into the sum of all that was before.
+    fn fold_usage(&self) {
+        while self.usage.len() > usage::HOURS {
+            let before = usage::BEFORE;
+            let hours = self.usage.all().into_iter().filter(|sums| sums.hour != before);
+            let Some(oldest) = hours.min_by_key(|sums| sums.hour) else { return };
+            self.usage.remove(&oldest.hour);
+            if !self.usage.change(&before, |sums| sums.add(&oldest)) {
+                self.usage.put(UsageRecord { hour: before, ..(*oldest).clone() });
+            }
         }
     }
 

@@ -4,12 +4,14 @@ use std::time::Duration;
 
 use crate::clock::Timestamp;
 
-/// More hours than this are not kept: about a year.
+/// More hours than this are not kept one by one, about a year; those before are one sum.
 pub(super) const HOURS: usize = 24 * 366;
+/// The hour that stands for all that was before.
+pub(super) const BEFORE: Timestamp = Timestamp(0);
 const HOUR: Duration = Duration::from_secs(3600);
 
 crate::record! {
-    /// The sums of one hour.
+    /// The sums of one hour; that of the year 1970 is what was longer ago than is kept by the hour.
     #[derive(Debug, Clone, Default, PartialEq, Eq)]
     pub struct UsageRecord in "usage" [without_rowid], columns UsageColumns {
         key {
@@ -38,6 +40,11 @@ impl UsageRecord {
     pub(super) fn hour_of(time: Timestamp) -> Timestamp {
         let hour = u64::try_from(HOUR.as_millis()).unwrap_or(u64::MAX);
         Timestamp(time.0 - time.0 % hour)
+    }
+
+    /// Body bytes that programs got and no origin server had to send.
+    pub fn saved(&self) -> u64 {
+        self.bytes_to_clients.saturating_sub(self.bytes_from_origin)
     }
 
     /// The sums of both.

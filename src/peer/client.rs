@@ -29,7 +29,7 @@ use tokio_rustls::TlsConnector;
 pub use error::PullError;
 
 use self::pool::{Key, Lease, Pool};
-use super::{Config, Holder, ResourceHead, Tls, wire};
+use super::{Config, Holder, ResourceHead, Tally, Tls, wire};
 use crate::clock::SharedClock;
 use crate::digest::Digest;
 use crate::http::{Body, Watched, boxed, empty, length, part};
@@ -76,6 +76,8 @@ struct Inner {
     pool: Arc<Pool>,
     /// The tasks that move bytes of connections.
     tasks: Drain,
+    /// Who gave how much.
+    tally: Tally,
 }
 
 type Sender = SendRequest<Empty<Bytes>>;
@@ -83,8 +85,14 @@ type Sender = SendRequest<Empty<Bytes>>;
 impl Client {
     /// Nothing is connected yet. The wall clock only sets where the counters begin, so that those of two runs
     /// of one node never meet.
-    pub fn new(config: &Config, identity: Identity, keys: SiteKeys, clock: &SharedClock) -> Self {
-        Self::with_deadlines(config, identity, keys, clock, Deadlines::default())
+    pub fn new(
+        config: &Config,
+        identity: Identity,
+        keys: SiteKeys,
+        clock: &SharedClock,
+        tally: Tally,
+    ) -> Self {
+        Self::with_deadlines(config, identity, keys, clock, Deadlines::default()).counting(tally)
     }
 
     /// The same with other deadlines.
@@ -97,7 +105,16 @@ impl Client {
     ) -> Self {
         let counter = AtomicU64::new(clock.now().0 << 20);
         let (pool, tasks) = (Arc::new(Pool::new(clock.clone())), Drain::new());
-        Self(Arc::new(Inner { identity, keys, tls: config.tls, deadlines, counter, pool, tasks }))
+        let tally = Tally::default();
+        Self(Arc::new(Inner { identity, keys, tls: config.tls, deadlines, counter, pool, tasks, tally }))
+    }
+
+    /// Counts there who gave how much; before anything was read.
+    fn counting(mut self, tally: Tally) -> Self {
+        if let Some(inner) = Arc::get_mut(&mut self.0) {
+            inner.tally = tally;
+        }
+        self
     }
 
     /// Reads a blob from the byte `from` to its end. Where the size is known, the neighbour must say the same.
@@ -120,6 +137,7 @@ impl Client {
         let count = told.end - told.start;
         let stall = self.0.deadlines.stall;
         let body = Watched::new(response.into_body(), count, stall, move || lease.give_back());
+        let body = body.counted(self.0.tally.received(holder.node));
         Ok(Pulled { size: told.end, body: boxed(body.map_err(PullError::from)) })
     }
 

@@ -27,7 +27,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 
-use super::{Config, ResourceHead, Tls};
+use super::{Config, ResourceHead, Tally, Tls};
 use crate::ban::BanList;
 use crate::digest::Digest;
 use crate::http::inspect::Inspected;
@@ -78,6 +78,8 @@ pub struct ServerParts {
     pub uplink: Uplink,
     /// How much anybody may ask.
     pub limits: Limits,
+    /// Who took how much.
+    pub tally: Tally,
 }
 
 /// How much, and how long, one connection may ask of this node.
@@ -111,6 +113,7 @@ struct Inner {
     limits: Limits,
     connections: ConnectionLimit,
     uplink: Uplink,
+    tally: Tally,
     /// The addresses of this machine that neighbours may come to; none: all of them.
     addresses: ArcSwapOption<Vec<IpAddr>>,
 }
@@ -137,7 +140,7 @@ enum Proof {
 impl Server {
     /// Serves nobody until [`Server::run`].
     pub fn new(config: &Config, parts: ServerParts) -> Result<Self, TlsError> {
-        let ServerParts { identity, keys, grants, bans, shelf, uplink, limits } = parts;
+        let ServerParts { identity, keys, grants, bans, shelf, uplink, limits, tally } = parts;
         let tls = match config.tls {
             Tls::Pinned => Some(TlsAcceptor::from(tls::peer_server(&identity)?)),
             Tls::Off => None,
@@ -152,6 +155,7 @@ impl Server {
             limits,
             connections: ConnectionLimit::new(limits.connections, limits.per_address),
             uplink,
+            tally,
             addresses: ArcSwapOption::empty(),
         })))
     }

@@ -97,6 +97,7 @@ impl Making {
             shelf,
             uplink: self.config.uplink(None),
             limits: self.limits,
+            tally: Tally::default(),
         };
         let server = Server::new(&self.config, parts).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

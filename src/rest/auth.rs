@@ -90,13 +90,18 @@ impl Token {
         Zeroizing::new(format!("Bearer {}", self.0.as_str()))
     }
 
+    /// Whether this is the token, told in constant time.
+    pub fn is(&self, text: &str) -> bool {
+        text.as_bytes().ct_eq(self.0.as_bytes()).into()
+    }
+
     /// Whether a request carries this token.
     pub fn admits(&self, request: &HeaderMap) -> bool {
         let mut fields = request.get_all(AUTHORIZATION).iter();
         let (Some(field), None) = (fields.next(), fields.next()) else { return false };
         let Ok(field) = field.to_str() else { return false };
         let Some((scheme, value)) = field.split_once(' ') else { return false };
-        let equal: bool = value.trim().as_bytes().ct_eq(self.0.as_bytes()).into();
+        let equal = self.is(value.trim());
         scheme.eq_ignore_ascii_case("bearer") && equal
     }
 

@@ -137,6 +137,52 @@ fn the_ledger_adds_up() {
 }
 
 #[test]
+fn purging_forgets_urls_and_only_what_nothing_else_names() {
+    let origin = Origin::start();
+    let a = Larder::new("a").start();
+    let (shared, own) = (Script::new(5000), Script::new(6000).seed(2));
+    let urls = [("/x/one", &shared), ("/y/two", &shared), ("/x/own", &own)]
+        .map(|(path, script)| origin.serve(path, script.clone()));
+    for (url, script) in urls.iter().zip([&shared, &shared, &own]) {
+        a.get(url).assert_whole(script);
+    }
+    a.wait_for_blob(&shared.digest());
+    a.wait_for_blob(&own.digest());
+    let beginning = format!("{}*", urls[0].trim_end_matches("one"));
+    let would = a.cli(&["purge", &beginning, "--dry-run"]).assert_code(0).stdout;
+    assert!(would.contains("2 answers would be forgotten, 1 blobs"), "{would}");
+    assert_eq!(a.count("/cache/blobs"), 2);
+    a.cli(&["purge", &beginning]).assert_code(0);
+    assert_eq!(a.count("/cache/blobs"), 1, "the other URL names the shared one");
+    assert!(a.get(&urls[1]).is_hit());
+    a.get(&urls[2]).assert_whole(&own);
+    assert_eq!(origin.requests("/x/own").len(), 2);
+    a.wait_for_blob(&own.digest());
+    a.cli(&["pin", &own.digest()]).assert_code(0);
+    let kept = a.cli(&["purge", &urls[2], "--json"]).assert_code(0).stdout;
+    let kept: serde_json::Value = serde_json::from_str(&kept).unwrap();
+    assert_eq!((&kept["answers"], &kept["blobs"], &kept["pinned"]), (&1.into(), &0.into(), &1.into()));
+    a.cli(&["purge", "http://nobody.example/"]).assert_code(3);
+    a.cli(&["purge", "h*"]).assert_code(1);
+    let events = a.cli(&["events"]).assert_code(0).stdout;
+    assert!(events.contains("/api/v1/purges") && events.contains("WHO"), "{events}");
+}
+
+#[test]
+fn settings_in_force_say_where_they_came_from() {
+    let a = Larder::new("a").start();
+    let answer = a.admin_ask("GET", "/api/v1/configuration").send();
+    let settings: serde_json::Value = serde_json::from_slice(&answer.body).unwrap();
+    let of = |key: &str| settings.as_array().unwrap().iter().find(|row| row["key"] == key).unwrap().clone();
+    assert!(of("site")["from"].as_str().unwrap().contains("larder.toml:"), "{}", of("site"));
+    assert_eq!(
+        (of("bans.strikes")["value"].clone(), of("bans.strikes")["from"].clone()),
+        (3.into(), "default".into())
+    );
+    assert_eq!(a.admin_ask_without_token("GET", "/api/v1/configuration").send().status, 401);
+}
+
+#[test]
 fn an_admin_port_off_loopback_wants_tls() {
     let a = Larder::new("a").list("admin.listen", &["192.0.2.1:8097"]).ready_to_start();
     let checked = a.cli(&["config", "check"]);

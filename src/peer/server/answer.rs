@@ -11,6 +11,7 @@ use crate::peer::wire;
 use crate::policy;
 use crate::range::{ContentRange, RangeRequest};
 use crate::seal::Thing;
+use crate::tls::NodeId;
 
 /// How soon a neighbour may come back when all places are taken.
 const RETRY_SECONDS: HeaderValue = HeaderValue::from_static("1");
@@ -33,8 +34,10 @@ impl Server {
         request: &Request<B>,
     ) -> Result<Response<Body>, Dropped> {
         match self.admit(caller, request) {
-            Ok(Thing::Blob(digest)) => Ok(self.blob(&digest, request.method(), request.headers()).await),
-            Ok(Thing::Resource(key)) => Ok(self.resource(key).await),
+            Ok((Thing::Blob(digest), asker)) => {
+                Ok(self.blob(&digest, asker, request.method(), request.headers()).await)
+            }
+            Ok((Thing::Resource(key), _)) => Ok(self.resource(key).await),
             Err(Refusal::Banned) => Err(Dropped),
             Err(Refusal::Offence(what)) => {
                 self.offence(caller.address, what);
@@ -55,8 +58,8 @@ impl Server {
         closing(problem(fault.status(), &fault.to_string()))
     }
 
-    /// Which thing a request may have. Nothing of what this node holds is looked at here.
-    fn admit<B>(&self, caller: &Caller, request: &Request<B>) -> Result<Thing, Refusal> {
+    /// Which thing a request may have, and who asks. Nothing of what this node holds is looked at here.
+    fn admit<B>(&self, caller: &Caller, request: &Request<B>) -> Result<(Thing, NodeId), Refusal> {
         if self.0.bans.is_banned(caller.address) {
             return Err(Refusal::Banned);
         }
@@ -86,7 +89,7 @@ impl Server {
             Refusal::AskAgain("the grant does not admit it")
         })?;
         self.0.bans.proved(caller.address);
-        Ok(thing)
+        Ok((thing, bearer.asker))
     }
 
     async fn resource(&self, key: [u8; 32]) -> Response<Body> {
@@ -104,7 +107,13 @@ impl Server {
         }
     }
 
-    async fn blob(&self, digest: &Digest, method: &Method, asked: &HeaderMap) -> Response<Body> {
+    async fn blob(
+        &self,
+        digest: &Digest,
+        asker: NodeId,
+        method: &Method,
+        asked: &HeaderMap,
+    ) -> Response<Body> {
         let place = if method == Method::HEAD {
             None
         } else {
@@ -128,7 +137,10 @@ impl Server {
         let length = range.end - range.start;
         let content_range = ContentRange::satisfied(&range, size);
         let body = match place {
-            Some(place) if length > 0 => boxed(self.0.uplink.send(body(range), length, place)),
+            Some(place) if length > 0 => {
+                let upload = self.0.uplink.send(body(range), length, place);
+                boxed(upload.counted(self.0.tally.given(asker)))
+            }
             _ => empty(),
         };
         let mut response = with_type(Response::new(body), wire::BLOB_TYPE);

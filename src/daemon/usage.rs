@@ -1,0 +1,73 @@
+//! The hourly sums: adding what came since the last time, and what they say was saved.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::build::House;
+use super::sources;
+use crate::admin::SavedView;
+use crate::clock::Timestamp;
+use crate::fetch::Traffic;
+use crate::index::{Index, UsageRecord};
+
+/// A day in milliseconds.
+const DAY: u64 = 86_400_000;
+
+/// What of the traffic stands in the hourly sums already; a cheap clone.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Counted(Arc<Mutex<Traffic>>);
+
+impl Counted {
+    /// Adds what came since the last time to the sums of this hour.
+    pub(super) fn settle(&self, house: &House) {
+        let mut counted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = sources::traffic(house);
+        let more = since(&now, &counted);
+        if more != UsageRecord::default() {
+            house.cache.index().add_usage(more, house.clock.now());
+        }
+        *counted = now;
+    }
+
+    /// What came since the last time.
+    fn unsettled(&self, house: &House) -> UsageRecord {
+        let counted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        since(&sources::traffic(house), &counted)
+    }
+}
+
+/// What did not have to come from origin servers.
+pub(super) fn saved(house: &House) -> SavedView {
+    let mut saved = of_hours(house.cache.index(), house.clock.now());
+    let now = house.counted.unsettled(house).saved();
+    for sum in [&mut saved.today, &mut saved.week, &mut saved.ever] {
+        *sum = sum.saturating_add(now);
+    }
+    saved
+}
+
+fn of_hours(index: &Index, now: Timestamp) -> SavedView {
+    let midnight = now.0 - now.0 % DAY;
+    let mut saved = SavedView::default();
+    for hour in index.usage() {
+        let bytes = hour.saved();
+        let since = [(&mut saved.today, midnight), (&mut saved.week, midnight.saturating_sub(6 * DAY))];
+        for (sum, _) in since.into_iter().filter(|(_, from)| hour.hour.0 >= *from) {
+            *sum = sum.saturating_add(bytes);
+        }
+        saved.ever = saved.ever.saturating_add(bytes);
+    }
+    saved
+}
+
+fn since(now: &Traffic, before: &Traffic) -> UsageRecord {
+    UsageRecord {
+        requests: now.requests.saturating_sub(before.requests),
+        bytes_to_clients: now.bytes_to_clients.saturating_sub(before.bytes_to_clients),
+        bytes_from_cache: now.bytes_from_cache.saturating_sub(before.bytes_from_cache),
+        bytes_from_peers: now.bytes_from_peers.saturating_sub(before.bytes_from_peers),
+        bytes_from_origin: now.bytes_from_origin.saturating_sub(before.bytes_from_origin),
+        bytes_to_peers: now.bytes_to_peers.saturating_sub(before.bytes_to_peers),
+        bytes_discarded: now.bytes_discarded.saturating_sub(before.bytes_discarded),
+        ..UsageRecord::default()
+    }
+}
