@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::counts::Counts;
-use super::frame::{Frame, Keys, Refusal};
+use super::frame::{FRAME, Frame, Keys, Refusal};
 use super::marker::Marker;
 use super::message::{Hash, Kind, Message, timestamp};
 use super::rank::ranked;
@@ -393,16 +393,18 @@ impl Engine {
     }
 
     fn everybody(&mut self, message: &Message) {
-        if let Ok(frame) = self.keys.seal(message) {
+        let mut frame = Box::new([0; FRAME]);
+        if self.keys.seal_into(message, &mut frame).is_ok() {
             self.counts.sent += 1;
-            self.out.push(Action::Everybody(Box::new(frame)));
+            self.out.push(Action::Everybody(frame));
         }
     }
 
     fn one(&mut self, to: SocketAddrV4, message: &Message) {
-        if let Ok(frame) = self.keys.seal(message) {
+        let mut frame = Box::new([0; FRAME]);
+        if self.keys.seal_into(message, &mut frame).is_ok() {
             self.counts.sent += 1;
-            self.out.push(Action::One(to, Box::new(frame)));
+            self.out.push(Action::One(to, frame));
         }
     }
 

@@ -86,15 +86,21 @@ impl Keys {
 
     /// Seals a message under a nonce of its own.
     pub fn seal(&self, message: &Message) -> Result<Frame, SealError> {
-        self.seal_with(&self.nonces.next(), message)
+        let mut frame = [0; FRAME];
+        self.seal_into(message, &mut frame)?;
+        Ok(frame)
     }
 
-    /// The same under this initialization vector, whose last four bytes the cipher does not use.
-    pub fn seal_with(&self, iv: &[u8; IV], message: &Message) -> Result<Frame, SealError> {
-        let mut frame = [0; FRAME];
-        let parts = parts_mut(&mut frame).ok_or(SealError::Cipher)?;
+    /// The same where the frame is to stand: nothing is copied.
+    pub fn seal_into(&self, message: &Message, frame: &mut Frame) -> Result<(), SealError> {
+        self.seal_with(&self.nonces.next(), message, frame)
+    }
+
+    /// Seals under this initialization vector, whose last four bytes the cipher does not use.
+    fn seal_with(&self, iv: &[u8; IV], message: &Message, frame: &mut Frame) -> Result<(), SealError> {
+        let parts = parts_mut(frame).ok_or(SealError::Cipher)?;
         let (text, padding) = parts.text.split_first_chunk_mut::<LENGTH>().ok_or(SealError::Cipher)?;
-        *text = message.encode();
+        message.encode_into(text);
         padding.copy_from_slice(&PAD);
         *parts.iv = *iv;
         let nonce = iv.first_chunk::<12>().ok_or(SealError::Cipher)?;
@@ -103,7 +109,7 @@ impl Keys {
         if let Some((body, checksum)) = frame.split_last_chunk_mut::<4>() {
             *checksum = crc32c::crc32c_append(self.magic, body).to_le_bytes();
         }
-        Ok(frame)
+        Ok(())
     }
 
     /// Opens a datagram.

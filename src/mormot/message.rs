@@ -104,7 +104,14 @@ impl Message {
     /// Its bytes.
     pub fn encode(&self) -> [u8; LENGTH] {
         let mut bytes = [0; LENGTH];
-        let mut to = Writer(&mut bytes);
+        self.encode_into(&mut bytes);
+        bytes
+    }
+
+    /// The same where they are to stand.
+    #[inline]
+    pub(super) fn encode_into(&self, bytes: &mut [u8; LENGTH]) {
+        let mut to = Writer(bytes);
         to.put([self.kind as u8]);
         to.put(self.seq.to_le_bytes());
         to.put(self.uuid);
@@ -124,7 +131,6 @@ impl Message {
         to.put(self.opaque.to_le_bytes());
         to.put([self.padding.0]);
         to.put(self.padding.1);
-        bytes
     }
 
     /// Reads it; none for a kind, hardware or algorithm that nobody knows.
