@@ -6,7 +6,8 @@
 //! bytes which are not there is never served, for a blob exists only when it opens with the right stamp.
 //!
 //! A file whose stamp (inode, size, ctime) is not the one recorded when it was last proved is hashed again
-//! before its bytes are trusted; one that turns out wrong is removed with its row.
+//! before its bytes are trusted; one that turns out wrong or cannot be read is taken away with its row, told of,
+//! and kept in `quarantine/` for a while. What nobody reads is looked at by a pass now and then.
 //!
 //! Where the folder cannot be used (missing, read-only, another owner) the cache holds nothing and says why in
 //! health; downloads go on without it. Only another daemon's lock and an unknown format refuse the start.
@@ -20,10 +21,12 @@ mod prove;
 mod reckon;
 mod reconcile;
 mod room;
+mod scrub;
 #[cfg(test)]
 mod tests;
 
 use std::collections::{HashMap, HashSet};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use arc_swap::ArcSwap;
@@ -40,7 +43,9 @@ pub use open::Opened;
 pub use parts::Part;
 pub use prove::Verdict;
 pub use room::{NoRoom, Reservation};
+pub use scrub::{Pass, Reading, STEP as SCRUB_STEP};
 
+use evict::Order;
 use open::Handles;
 use partials::Partials;
 use parts::Parts;
@@ -63,8 +68,11 @@ struct Inner {
     proving: Proving,
     reckoning: tokio::sync::Mutex<()>,
     space: Space,
+    order: Order,
     partials: Partials,
     parts: Parts,
+    /// Blobs found damaged.
+    damaged: AtomicU64,
     /// Blobs about to be committed, and whether they are guarded.
     arrived: RwLock<HashMap<Digest, (Blob, bool)>>,
 }
@@ -121,10 +129,17 @@ impl Cache {
             proving: Proving::default(),
             reckoning: tokio::sync::Mutex::default(),
             space: Space::default(),
+            order: Order::default(),
             partials,
             parts: Parts::default(),
+            damaged: AtomicU64::new(0),
             arrived: RwLock::default(),
         })))
+    }
+
+    /// The limits that hold now.
+    pub fn limits(&self) -> Arc<Config> {
+        self.0.config.load_full()
     }
 
     /// New limits from a reloaded configuration; the folder stays the one it was opened with.
@@ -209,7 +224,7 @@ impl Cache {
         let committed = ingest.commit().inspect_err(|error| self.note_trouble(error))?;
         let now = self.0.clock.now();
         let held = self.0.index.blob(&committed.digest);
-        self.0.index.put_blob(BlobRecord {
+        self.add_row(BlobRecord {
             digest: committed.digest,
             size: committed.stamp.size,
             inode: committed.stamp.inode,
@@ -224,6 +239,12 @@ impl Cache {
             self.0.health.clear(over);
         }
         Ok(committed)
+    }
+
+    /// Notes a blob that is new, or new to the index.
+    fn add_row(&self, record: BlobRecord) {
+        self.0.index.put_blob(record.clone());
+        self.0.order.add(&record, self.0.clock.now());
     }
 
     /// Unlinks a blob and forgets it; readers that have it open finish. Blocks on the disk.
@@ -249,7 +270,11 @@ impl Cache {
     pub fn unpin(&self, digest: &Digest) -> Result<bool, StoreError> {
         let Some(store) = &self.0.store else { return Ok(false) };
         self.pins_mut().remove(digest);
-        store.unpin(digest)
+        let unpinned = store.unpin(digest)?;
+        if let Some(record) = self.0.index.blob(digest) {
+            self.0.order.add(&record, self.0.clock.now());
+        }
+        Ok(unpinned)
     }
 
     /// Whether a blob is pinned.
@@ -292,7 +317,9 @@ impl Cache {
         const ROOM: u64 = 16 * 1024 * 1024;
         let space = self.0.store.as_ref().and_then(|store| store.space().ok());
         let min_free = self.0.config.load().min_free;
-        let roomy = space.is_some_and(|(total, free)| free > min_free.of(total).saturating_add(ROOM));
+        let roomy = space.is_some_and(|space| {
+            space.free_bytes > min_free.of(space.bytes).saturating_add(ROOM) && space.lacks_files() == 0
+        });
         if roomy && self.0.health.clear("disk-full") {
             tracing::info!("the disk has room again: storing goes on");
         }

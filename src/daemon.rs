@@ -19,6 +19,7 @@ mod purge;
 mod records;
 mod reload;
 mod run;
+mod scrub;
 mod settings;
 mod signals;
 mod sources;

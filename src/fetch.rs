@@ -29,6 +29,7 @@ mod outcome;
 mod parts;
 mod piece;
 mod reasons;
+mod repair;
 mod resume;
 mod running;
 mod settings;

@@ -149,6 +149,11 @@ impl Index {
         self.0.shelf.blobs.all()
     }
 
+    /// The names of all blobs, in no order.
+    pub fn blob_names(&self) -> Vec<Digest> {
+        self.0.shelf.blobs.keys()
+    }
+
     /// How many blobs there are, and how large they are together.
     pub fn totals(&self) -> Totals {
         self.0.shelf.blobs.totals()

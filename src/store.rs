@@ -3,7 +3,14 @@
 //! Promises: a name under `blobs/` appears only by renaming a whole, synced file whose SHA-256 is that name;
 //! what is not committed leaves nothing behind but a resumable partial; two daemons never share a folder;
 //! after a failed fsync nothing more is written until the store is opened anew (the kernel may have dropped
-//! the dirty pages, so a later success would prove nothing).
+//! the dirty pages, so a later success would prove nothing; want of space is another matter, for then the file
+//! is given up and everybody hears of it).
+//!
+//! Why a power cut at any moment is harmless: the bytes are synced before the name appears, the names of the
+//! folders on the way before anything is put into them, and the folder before a commit returns; so a visible name
+//! has its bytes, and a committed blob its name. The format line and a partial's record appear whole by renaming. A
+//! record may be lost or be older than its bytes: its prefix is hashed before it is believed. What is unlinked and
+//! not synced may come back, whole, as a blob that nobody has a row for.
 //! Fails with [`StoreError`], whose sentence names the file. Knows nothing of URLs, of the index or of where
 //! bytes come from: a partial's note is opaque text to it.
 //!
@@ -17,6 +24,7 @@ mod growing;
 mod ingest;
 mod layout;
 mod lock;
+mod quarantine;
 mod recovery;
 mod slice;
 #[cfg(test)]
@@ -36,6 +44,7 @@ pub use growing::{End, Failure, Follower, Growing, Hold, Mark, Progress, WriteEr
 pub use ingest::{Committed, Ingest};
 pub use recovery::PartialRecord;
 
+use blob::Doubts;
 use buffer::BufferPool;
 use layout::Layout;
 use lock::Lock;
@@ -52,6 +61,7 @@ struct Inner {
     poisoned: AtomicBool,
     staged: AtomicU64,
     pool: BufferPool,
+    doubts: Doubts,
 }
 
 /// What identifies a file's content without reading it: equal now and then means untouched since.
@@ -63,6 +73,19 @@ pub struct Stamp {
     pub size: u64,
     /// Time of the last change to content or inode, nanoseconds since 1970.
     pub ctime_ns: i128,
+}
+
+/// What a filesystem has room for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Space {
+    /// All bytes.
+    pub bytes: u64,
+    /// Of these, free.
+    pub free_bytes: u64,
+    /// All files it can hold; 0 where it knows no such limit.
+    pub files: u64,
+    /// Of these, free.
+    pub free_files: u64,
 }
 
 /// What went wrong on the disk.
@@ -117,6 +140,13 @@ impl StoreError {
     }
 }
 
+impl Space {
+    /// How many files fewer than it should the filesystem can still hold: 64 stay free, of a small one a sixteenth.
+    pub fn lacks_files(self) -> u64 {
+        (self.files / 16).min(64).saturating_sub(self.free_files)
+    }
+}
+
 impl Stamp {
     /// Of an open file.
     pub fn of(file: &File) -> io::Result<Self> {
@@ -148,6 +178,7 @@ impl Store {
             poisoned: AtomicBool::new(false),
             staged: AtomicU64::new(0),
             pool: BufferPool::default(),
+            doubts: Doubts::default(),
         })))
     }
 
@@ -196,7 +227,23 @@ impl Store {
             Err(error) => return Err(StoreError::io("open", &path)(error)),
         };
         let stamp = Stamp::of(&file).map_err(StoreError::io("stat", &path))?;
-        Ok(Some((Blob::new(*digest, stamp.size, Arc::new(file), self.0.pool.clone()), stamp)))
+        Ok(Some((self.blob_in(*digest, stamp.size, Arc::new(file)), stamp)))
+    }
+
+    fn blob_in(&self, digest: Digest, size: u64, file: Arc<File>) -> Blob {
+        Blob::new(digest, size, file, self.0.pool.clone(), self.0.doubts.clone())
+    }
+
+    /// Blobs that could not be read since this was asked last.
+    pub fn doubted(&self) -> Vec<Digest> {
+        self.0.doubts.take()
+    }
+
+    /// Takes a blob whose bytes are wrong out of the way: it is kept among the latest such, up to `most` bytes
+    /// together, for whoever wants to know what became of it. False if there is none.
+    pub fn quarantine(&self, digest: &Digest, most: u64) -> Result<bool, StoreError> {
+        self.owned()?;
+        quarantine::put(&self.0.layout, digest, most)
     }
 
     /// Unlinks a blob; readers that have it open finish. False if there was none.
@@ -218,7 +265,8 @@ impl Store {
     /// Sets the mark that keeps a blob from eviction.
     pub fn pin(&self, digest: &Digest) -> Result<(), StoreError> {
         let path = self.0.layout.pin(digest);
-        File::create(&path).map(drop).map_err(StoreError::io("create", &path))
+        File::create(&path).map_err(StoreError::io("create", &path))?;
+        path.parent().map_or(Ok(()), layout::sync_folder)
     }
 
     /// Takes the mark away; false if there was none.
@@ -241,12 +289,17 @@ impl Store {
         self.0.staged.load(Ordering::Relaxed)
     }
 
-    /// Total and free bytes of the filesystem, free as an ordinary user sees it.
-    pub fn space(&self) -> Result<(u64, u64), StoreError> {
+    /// What the filesystem has and what of it is free, as an ordinary user sees it.
+    pub fn space(&self) -> Result<Space, StoreError> {
         let root = self.0.layout.root();
         let stat =
             rustix::fs::statvfs(root).map_err(|e| StoreError::io("stat filesystem of", root)(e.into()))?;
-        Ok((stat.f_blocks.saturating_mul(stat.f_frsize), stat.f_bavail.saturating_mul(stat.f_frsize)))
+        Ok(Space {
+            bytes: stat.f_blocks.saturating_mul(stat.f_frsize),
+            free_bytes: stat.f_bavail.saturating_mul(stat.f_frsize),
+            files: stat.f_files,
+            free_files: stat.f_favail,
+        })
     }
 
     /// Whether a failed fsync stopped all writing.

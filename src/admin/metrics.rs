@@ -90,6 +90,7 @@ fn holdings(numbers: &mut Exposition, sources: &Sources) {
     let cache = (sources.cache)();
     numbers.gauge("cache_blobs", "Blobs held", cache.blobs);
     numbers.gauge("cache_pinned_blobs", "Blobs kept from eviction", cache.pinned);
+    numbers.counter("cache_damaged_blobs", "Blobs found damaged and removed", cache.damaged);
     numbers.bytes_gauge("cache_size", "Bytes held", cache.bytes);
     numbers.bytes_gauge("cache_limit", "The most bytes kept", cache.max_bytes);
     numbers.gauge("peers", "Neighbours heard lately", count((sources.peers)().len()));

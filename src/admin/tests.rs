@@ -107,7 +107,7 @@ fn sources(
         traffic: Box::new(|| Traffic { requests: 3, bytes_from_peers: 5, ..Traffic::default() }),
         transfers: Box::new(Vec::new),
         mormot: Box::new(|| None),
-        cache: Box::new(|| CacheView { blobs: 3, bytes: 9, max_bytes: 100, pinned: 0 }),
+        cache: Box::new(|| CacheView { blobs: 3, bytes: 9, max_bytes: 100, pinned: 0, damaged: 0 }),
         saved: Box::new(|| SavedView { today: 1, week: 2, ever: 3 }),
         settings: Box::new(Arc::default),
         peers: Box::new(|| {

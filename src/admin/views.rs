@@ -88,6 +88,9 @@ pub struct CacheView {
     pub max_bytes: u64,
     /// How many are pinned.
     pub pinned: u64,
+    /// How many were found damaged since the start.
+    #[serde(default)]
+    pub damaged: u64,
 }
 
 /// Body bytes that programs got and no origin server had to send.

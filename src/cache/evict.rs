@@ -1,100 +1,155 @@
-//! Which blobs go when room is needed: a pure choice.
+//! Which blobs go when room is needed.
 //!
 //! Blobs that were asked for once go before those that were asked for again, so that one pass over many
-//! things (a mirror run, a scan) does not wash out what is used every day; among equals the one that was used
-//! longest ago goes first. Pinned ones never go. Times of use in the future (a clock that was set back) count
+//! things (a mirror run, a scan) does not wash out what is used every day; only where what was used again
+//! fills more than four fifths of the room do all compete as equals. Among equals the one that was used
+//! longest ago goes first, and of two of the same moment the one with the lower digest: the same past always
+//! gives the same choice. Pinned ones never go. Times of use in the future (a clock that was set back) count
 //! as the oldest: they must not live for ever.
+//!
+//! A hit changes nothing here. The queues are told of new blobs alone; what stands at their head is compared
+//! with the row it has now and goes back to its present place if it was used meanwhile. A blob goes back at
+//! most once for each time it was looked for, so a step costs O(log n) on average, and no choice reads all rows.
 
-use std::sync::Arc;
+#[cfg(test)]
+mod tests;
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use crate::clock::Timestamp;
 use crate::digest::Digest;
-use crate::index::BlobRecord;
+use crate::index::{BlobRecord, Totals};
 
-/// Of the room that blobs take, the share that blobs used again may fill before they compete as equals.
-const PROTECTED: f64 = 0.8;
+/// Of the room that blobs take, the per cent that blobs used again may fill before they compete as equals.
+const PROTECTED: u128 = 80;
 
-/// Chooses blobs of at least `need` bytes, as far as there are any.
-pub(super) fn choose(
-    blobs: &[Arc<BlobRecord>],
-    is_pinned: impl Fn(&Digest) -> bool,
-    need: u64,
-    now: Timestamp,
-) -> Vec<Digest> {
-    let total: u64 = blobs.iter().map(|blob| blob.size).sum();
-    let again: u64 = blobs.iter().filter(|blob| blob.hits > 0).map(|blob| blob.size).sum();
-    #[expect(clippy::cast_precision_loss, reason = "a share need not be exact")]
-    let protect = again as f64 <= total as f64 * PROTECTED;
-    let mut order: Vec<&Arc<BlobRecord>> = blobs.iter().filter(|blob| !is_pinned(&blob.digest)).collect();
-    order.sort_by_key(|blob| {
-        let used = if blob.last_used > now { Timestamp(0) } else { blob.last_used };
-        (protect && blob.hits > 0, used, blob.digest)
-    });
-    let mut freed = 0;
-    let enough = order.into_iter().take_while(|blob| {
-        let before = freed;
-        freed += blob.size;
-        before < need
-    });
-    enough.map(|blob| blob.digest).collect()
+/// What the choice is made from.
+pub(super) trait Rows {
+    /// The present row of a blob; none if it is gone.
+    fn row(&self, digest: &Digest) -> Option<Arc<BlobRecord>>;
+    /// All rows, in no order: asked for once.
+    fn all(&self) -> Vec<Arc<BlobRecord>>;
+    /// What they are together.
+    fn totals(&self) -> Totals;
+    /// Whether a blob must stay.
+    fn is_pinned(&self, digest: &Digest) -> bool;
 }
 
-/// Blobs that were not used for longer than `max_age`; those from the future are left to [`choose`].
-pub(super) fn aged(
-    blobs: &[Arc<BlobRecord>],
-    is_pinned: impl Fn(&Digest) -> bool,
-    max_age: std::time::Duration,
-    now: Timestamp,
-) -> Vec<Digest> {
-    let old = blobs.iter().filter(|blob| now.since(blob.last_used) > max_age && !is_pinned(&blob.digest));
-    old.map(|blob| blob.digest).collect()
+/// The blobs in the order in which they go; empty until somebody asks.
+#[derive(Debug, Default)]
+pub(super) struct Order(Mutex<Option<Queues>>);
+
+/// The least recently used first.
+type Queue = BinaryHeap<Reverse<(Timestamp, Digest)>>;
+
+#[derive(Debug, Default)]
+struct Queues {
+    once: Queue,
+    again: Queue,
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::time::Duration;
-
-    fn blob(name: u8, size: u64, used: u64, hits: u64) -> Arc<BlobRecord> {
-        Arc::new(BlobRecord {
-            digest: Digest::from_bytes([name; 32]),
-            size,
-            inode: 1,
-            ctime_ns: 1,
-            stored_at: Timestamp(0),
-            last_used: Timestamp(used),
-            hits,
-            first_hand: true,
-            guarded: false,
-        })
+impl Order {
+    /// A blob is new, or may go again after it was pinned.
+    pub(super) fn add(&self, blob: &BlobRecord, now: Timestamp) {
+        if let Some(queues) = self.lock().as_mut() {
+            queues.push(blob, now);
+        }
     }
 
-    fn names(chosen: Vec<Digest>) -> Vec<u8> {
-        chosen.iter().map(|digest| digest.as_bytes()[0]).collect()
+    /// The blob that goes next. It is out of the queues then: whoever cannot remove it adds it again.
+    pub(super) fn next(&self, rows: &impl Rows, now: Timestamp) -> Option<Arc<BlobRecord>> {
+        let mut order = self.lock();
+        let queues = order.get_or_insert_with(|| Queues::of(rows, now));
+        loop {
+            let takes_again = queues.takes_again(rows.totals());
+            let blob = queues.pop(takes_again, rows, now)?;
+            if blob.is_some() {
+                return blob;
+            }
+        }
     }
 
-    #[test]
-    fn what_was_used_once_and_long_ago_goes_first() {
-        let blobs = [blob(1, 10, 5, 0), blob(2, 10, 3, 0), blob(3, 10, 1, 7), blob(4, 10, 9, 0)];
-        let choose = |need| names(choose(&blobs, |_| false, need, Timestamp(100)));
-        assert!(choose(0).is_empty());
-        assert_eq!(choose(1), [2]);
-        assert_eq!(choose(20), [2, 1]);
-        assert_eq!(choose(1000), [2, 1, 4, 3]);
+    /// A blob that was not used for longer than `max_age`, as [`Order::next`]; those from the future are left to that.
+    pub(super) fn next_aged(
+        &self,
+        rows: &impl Rows,
+        max_age: Duration,
+        now: Timestamp,
+    ) -> Option<Arc<BlobRecord>> {
+        let mut order = self.lock();
+        let queues = order.get_or_insert_with(|| Queues::of(rows, now));
+        for again in [false, true] {
+            // those from the future lie at the head with the time 0
+            let mut aside = Vec::new();
+            let found = loop {
+                let head = queues.queue(again).peek().map(|Reverse((used, _))| *used);
+                if head.is_none_or(|used| now.since(used) <= max_age) {
+                    break None;
+                }
+                match queues.pop(again, rows, now).flatten() {
+                    Some(blob) if blob.last_used > now => aside.push(blob),
+                    Some(blob) => break Some(blob),
+                    None => {}
+                }
+            };
+            aside.iter().for_each(|blob| queues.push(blob, now));
+            if found.is_some() {
+                return found;
+            }
+        }
+        None
     }
 
-    #[test]
-    fn pins_stay_and_the_future_is_old() {
-        let blobs = [blob(1, 10, 5, 0), blob(2, 10, 500, 0)];
-        assert_eq!(names(choose(&blobs, |_| false, 1, Timestamp(100))), [2]);
-        assert_eq!(names(choose(&blobs, |d| d.as_bytes()[0] == 2, 100, Timestamp(100))), [1]);
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Queues>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Queues {
+    fn of(rows: &impl Rows, now: Timestamp) -> Self {
+        let (again, once): (Vec<_>, Vec<_>) = rows.all().into_iter().partition(|blob| blob.hits > 0);
+        let queue =
+            |blobs: Vec<Arc<BlobRecord>>| blobs.iter().map(|blob| Reverse(place(blob, now))).collect();
+        Self { once: queue(once), again: queue(again) }
     }
 
-    #[test]
-    fn s18_age_counts_from_the_last_use_and_a_jump_purges_nothing_from_the_future() {
-        let blobs = [blob(1, 10, 1000, 0), blob(2, 10, 90_000, 0)];
-        let aged = |now| names(aged(&blobs, |_| false, Duration::from_secs(60), Timestamp(now)));
-        assert_eq!(aged(62_000), [1]);
-        assert_eq!(aged(500), [] as [u8; 0]);
+    fn push(&mut self, blob: &BlobRecord, now: Timestamp) {
+        self.queue(blob.hits > 0).push(Reverse(place(blob, now)));
     }
+
+    fn queue(&mut self, again: bool) -> &mut Queue {
+        if again { &mut self.again } else { &mut self.once }
+    }
+
+    /// Whether the next one comes from those that were used again.
+    fn takes_again(&self, totals: Totals) -> bool {
+        match (self.once.peek(), self.again.peek()) {
+            (Some(Reverse(once)), Some(Reverse(again))) => {
+                let protects = u128::from(totals.again_bytes) * 100 <= u128::from(totals.bytes) * PROTECTED;
+                !protects && again < once
+            }
+            (once, _) => once.is_none(),
+        }
+    }
+
+    /// Takes the head of a queue. None if the queue is empty; an inner none if its head was out of date, gone or
+    /// pinned.
+    fn pop(&mut self, again: bool, rows: &impl Rows, now: Timestamp) -> Option<Option<Arc<BlobRecord>>> {
+        let Reverse((used, digest)) = self.queue(again).pop()?;
+        // one that is pinned comes back when it is unpinned
+        let Some(blob) = rows.row(&digest).filter(|_| !rows.is_pinned(&digest)) else { return Some(None) };
+        if (blob.hits > 0) != again || place(&blob, now).0 != used {
+            self.push(&blob, now);
+            return Some(None);
+        }
+        Some(Some(blob))
+    }
+}
+
+/// Where a blob stands among its equals.
+fn place(blob: &BlobRecord, now: Timestamp) -> (Timestamp, Digest) {
+    (if blob.last_used > now { Timestamp(0) } else { blob.last_used }, blob.digest)
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::unit::{ByteSize, Span, UnitError};
+use crate::unit::{ByteSize, Rate, Span, UnitError};
 
 /// How much is kept, and where.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,6 +25,10 @@ pub struct Config {
     pub max_object: ByteSize,
     /// Serve and share what is held, store nothing new.
     pub read_only: bool,
+    /// How often everything that is kept is read again, in search of rot; 0 for never.
+    pub scrub_every: Span,
+    /// The most bytes a second that are read for that.
+    pub scrub_rate: Rate,
 }
 
 /// Space that stays free: a share of the filesystem, or a size.
@@ -45,6 +49,8 @@ impl Default for Config {
             max_age: Span(Duration::from_secs(90 * 86_400)),
             max_object: ByteSize(0),
             read_only: false,
+            scrub_every: Span(Duration::from_secs(30 * 86_400)),
+            scrub_rate: Rate(10_000_000),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Proving a blob again: hashing its file while readers follow, and removing it when it is wrong.
+//! Proving a blob again: hashing its file while readers follow, and taking it away when it is wrong.
 
 use std::collections::HashMap;
 use std::os::unix::fs::FileExt as _;
@@ -63,30 +63,27 @@ impl Cache {
     }
 
     fn run_proof(&self, blob: &Blob, mut writer: Writer) {
-        let (digest, before) = (blob.digest(), Stamp::of(blob.file()));
+        let (digest, before) = (blob.digest(), Stamp::of(blob.file()).ok());
         let found = hash_file(blob, &mut writer);
-        let after = Stamp::of(blob.file());
-        match (found, before, after) {
-            (Ok(found), Ok(before), Ok(after)) if found == digest && before == after => {
-                self.renew(&digest, after);
+        let after = Stamp::of(blob.file()).ok();
+        if let Err(error) = &found {
+            tracing::warn!(%error, blob.digest = %digest, "failed to read a blob");
+        }
+        match Judged::of(&digest, found, before, after) {
+            Judged::Whole(stamp) => {
+                self.renew(&digest, stamp);
                 drop(writer.complete(digest));
             }
-            (Err(error), _, _) => {
-                tracing::warn!(%error, blob.digest = %digest, "failed to read a blob");
-                writer.reject();
-            }
-            _ => {
-                tracing::error!(blob.digest = %digest, "a blob's bytes are wrong: removed");
-                if let Err(error) = self.remove(&digest) {
-                    self.note_trouble(&error);
-                }
+            Judged::Touched => writer.reject(),
+            Judged::Wrong => {
+                self.quarantine(&digest);
                 writer.reject();
             }
         }
         self.proving().retain(|proved, growing| *proved != digest || growing.progress().end.is_none());
     }
 
-    fn renew(&self, digest: &Digest, stamp: Stamp) {
+    pub(super) fn renew(&self, digest: &Digest, stamp: Stamp) {
         if let Some(record) = self.0.index.blob(digest) {
             let mut record = (*record).clone();
             (record.inode, record.size, record.ctime_ns) = (stamp.inode, stamp.size, stamp.ctime_ns);
@@ -96,6 +93,32 @@ impl Cache {
 
     fn proving(&self) -> std::sync::MutexGuard<'_, HashMap<Digest, Growing>> {
         self.0.proving.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What reading a blob's file to its end showed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Judged {
+    /// It is what its name says, and this is its stamp.
+    Whole(Stamp),
+    /// Its bytes were right, but somebody changed the file meanwhile.
+    Touched,
+    /// Its bytes are wrong or cannot be read.
+    Wrong,
+}
+
+impl Judged {
+    pub(super) fn of(
+        digest: &Digest,
+        found: std::io::Result<Digest>,
+        before: Option<Stamp>,
+        after: Option<Stamp>,
+    ) -> Self {
+        match (found.is_ok_and(|found| found == *digest), before, after) {
+            (true, Some(before), Some(after)) if before == after => Self::Whole(after),
+            (true, _, _) => Self::Touched,
+            (false, _, _) => Self::Wrong,
+        }
     }
 }
 

@@ -13,14 +13,14 @@ impl Cache {
     /// asked now and then.
     pub fn reconcile(&self, stop: impl Fn() -> bool) -> Result<(), StoreError> {
         let Some(store) = &self.0.store else { return Ok(()) };
-        let known: Vec<Digest> = self.0.index.blobs().iter().map(|record| record.digest).collect();
+        let known = self.0.index.blob_names();
         let (mut found, mut added) = (HashSet::new(), 0u64);
         let now = self.0.clock.now();
         store.scan(|digest, stamp| {
             found.insert(digest);
             if self.0.index.blob(&digest).is_none() {
                 added += 1;
-                self.0.index.put_blob(BlobRecord {
+                self.add_row(BlobRecord {
                     digest,
                     size: stamp.size,
                     inode: 0,

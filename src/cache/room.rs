@@ -6,11 +6,13 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::{Cache, evict};
 use crate::digest::Digest;
-use crate::index::BlobRecord;
+use crate::index::{BlobRecord, Totals};
 use crate::store::{Ingest, StoreError};
 
 /// Beyond what is needed, the share of the limit that an eviction frees, so that the next thing finds room.
 const SLACK: u64 = 100;
+/// A sweep removes so many blobs before it lets others have their turn.
+const STEP: u64 = 64;
 
 /// Bytes promised to running transfers, and files that are unlinked but still open.
 #[derive(Debug, Default)]
@@ -26,6 +28,29 @@ pub(super) struct Space {
 pub struct Reservation {
     reserved: Arc<AtomicU64>,
     bytes: u64,
+}
+
+/// By how much limits are passed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Over {
+    bytes: u64,
+    /// The filesystem can hold so many files fewer than it should.
+    files: u64,
+}
+
+/// Blobs that went.
+#[derive(Debug, Clone, Copy, Default)]
+struct Freed {
+    bytes: u64,
+    count: u64,
+}
+
+/// All that went.
+#[derive(Debug, Clone, Copy, Default)]
+struct Evicted {
+    blobs: Freed,
+    /// Bytes of partials.
+    partials: u64,
 }
 
 /// Why a thing will not be stored; it is passed through.
@@ -104,7 +129,7 @@ impl Cache {
         if !self.0.config.load().admits(bytes) {
             return Err(NoRoom::TooLarge);
         }
-        let _turn = self.0.space.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let _turn = self.turn();
         self.make_room(bytes)?;
         self.0.space.reserved.fetch_add(bytes, Ordering::SeqCst);
         Ok(Reservation { reserved: Arc::clone(&self.0.space.reserved), bytes })
@@ -120,35 +145,54 @@ impl Cache {
         Ok(())
     }
 
-    /// Evicts what is too old and what is over the limits, by at least `down_to` where given. Returns the
-    /// number of blobs and bytes that went. Blocks on the disk.
+    /// Evicts what is too old and what is over the limits, by at least `down_to` where given, in steps between which
+    /// others find room. Returns the number of blobs and bytes that went. Blocks on the disk.
     pub fn sweep(&self, down_to: Option<u64>) -> Result<(u64, u64), StoreError> {
-        let before = self.0.index.totals();
-        let turn = self.0.space.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        let now = self.0.clock.now();
-        let config = self.0.config.load();
-        for digest in evict::aged(&self.0.index.blobs(), |d| self.is_pinned(d), config.max_age.0, now) {
-            self.remove(&digest)?;
+        let mut gone = Freed::default();
+        while self.sweep_aged(&mut gone)? {}
+        let mut over = self.over(0, down_to)?;
+        // reckoned once: files that are still being read hold their space, and nothing more goes for that
+        while !over.is_nothing() {
+            let _turn = self.turn();
+            let step = self.evict(over, STEP)?;
+            gone.add(step.blobs);
+            if step.blobs.count < STEP {
+                break;
+            }
+            over.bytes = over.bytes.saturating_sub(step.blobs.bytes.saturating_add(step.partials));
+            over.files = over.files.saturating_sub(step.blobs.count);
         }
-        let over = self.over(0, down_to)?;
-        self.evict(over)?;
-        drop(turn);
-        let after = self.0.index.totals();
-        Ok((before.blobs.saturating_sub(after.blobs), before.bytes.saturating_sub(after.bytes)))
+        Ok((gone.count, gone.bytes))
+    }
+
+    /// One step; true if there may be more.
+    fn sweep_aged(&self, gone: &mut Freed) -> Result<bool, StoreError> {
+        let (_turn, max_age) = (self.turn(), self.0.config.load().max_age.0);
+        for _ in 0..STEP {
+            let Some(blob) = self.0.order.next_aged(self, max_age, self.0.clock.now()) else {
+                return Ok(false);
+            };
+            self.let_go(&blob, gone)?;
+        }
+        Ok(true)
+    }
+
+    fn turn(&self) -> std::sync::MutexGuard<'_, ()> {
+        self.0.space.turn.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn make_room(&self, bytes: u64) -> Result<(), NoRoom> {
         let over = self.over(bytes, None)?;
-        if over == 0 {
+        if over.is_nothing() {
             return Ok(());
         }
         let slack = self.0.config.load().max_size.bytes() / SLACK;
-        self.evict(over.saturating_add(slack))?;
-        if self.over(bytes, None)? > 0 {
-            self.evict(over)?;
+        self.evict(Over { bytes: over.bytes.saturating_add(slack), ..over }, u64::MAX)?;
+        if !self.over(bytes, None)?.is_nothing() {
+            self.evict(over, u64::MAX)?;
         }
         // space of files that are still being read is not free yet: nothing more is evicted for it
-        if self.over(bytes, None)? == 0 {
+        if self.over(bytes, None)?.is_nothing() {
             return Ok(());
         }
         self.note_full_disk(bytes)?;
@@ -158,50 +202,99 @@ impl Cache {
     /// Where it is the filesystem that has no room, the operator should know.
     fn note_full_disk(&self, bytes: u64) -> Result<(), StoreError> {
         let Some(store) = &self.0.store else { return Ok(()) };
-        let (total, free) = store.space()?;
-        if free < self.0.config.load().min_free.of(total).saturating_add(bytes) {
+        let space = store.space()?;
+        let wanted = self.0.config.load().min_free.of(space.bytes).saturating_add(bytes);
+        if space.free_bytes < wanted || space.lacks_files() > 0 {
             let folder = store.folder().display();
             let fresh = self
                 .0
                 .health
                 .raise("disk-full", format!("the filesystem of {folder} has no room to store more"));
             if fresh {
-                tracing::warn!(free, "the cache's filesystem is full; downloads go on without it");
+                tracing::warn!(
+                    free.bytes = space.free_bytes,
+                    free.files = space.free_files,
+                    "the cache's filesystem is full; downloads go on without it"
+                );
             }
         }
         Ok(())
     }
 
-    /// By how many bytes the limits would be passed if `bytes` more were stored.
-    fn over(&self, bytes: u64, down_to: Option<u64>) -> Result<u64, StoreError> {
-        let Some(store) = &self.0.store else { return Ok(0) };
+    /// By how much the limits would be passed if `bytes` more were stored.
+    fn over(&self, bytes: u64, down_to: Option<u64>) -> Result<Over, StoreError> {
+        let Some(store) = &self.0.store else { return Ok(Over::default()) };
         let config = self.0.config.load();
         let limit = down_to.map_or(config.max_size.bytes(), |to| to.min(config.max_size.bytes()));
         let reserved = self.0.space.reserved.load(Ordering::SeqCst);
         let used = self.0.index.totals().bytes + reserved + self.0.partials.bytes() + self.0.space.zombies();
         let over_limit = used.saturating_add(bytes).saturating_sub(limit);
-        let (total, free) = store.space()?;
+        let space = store.space()?;
         let promised = reserved.saturating_sub(store.staged());
-        let wanted = config.min_free.of(total).saturating_add(bytes).saturating_add(promised);
-        Ok(over_limit.max(wanted.saturating_sub(free)))
+        let wanted = config.min_free.of(space.bytes).saturating_add(bytes).saturating_add(promised);
+        let over_disk = wanted.saturating_sub(space.free_bytes);
+        Ok(Over { bytes: over_limit.max(over_disk), files: space.lacks_files() })
     }
 
-    /// Drops partials, then blobs, of at least this many bytes together.
-    fn evict(&self, bytes: u64) -> Result<(), StoreError> {
-        let Some(store) = &self.0.store else { return Ok(()) };
-        let evictable = |record: &&Arc<BlobRecord>| !self.is_pinned(&record.digest);
-        let possible: u64 = self.0.index.blobs().iter().filter(evictable).map(|record| record.size).sum();
-        if bytes == 0 || possible.saturating_add(self.0.partials.bytes()) < bytes {
+    /// Drops partials, then blobs, of at least this much together, or the most blobs that may go now.
+    fn evict(&self, over: Over, most: u64) -> Result<Evicted, StoreError> {
+        let mut gone = Evicted::default();
+        let Some(store) = self.0.store.as_ref().filter(|_| !over.is_nothing()) else { return Ok(gone) };
+        if self.evictable_bytes().saturating_add(self.0.partials.bytes()) < over.bytes {
             // all that could go would not be enough: nothing goes
-            return Ok(());
+            return Ok(gone);
         }
-        let freed = self.0.partials.shrink(store, bytes);
-        let need = bytes.saturating_sub(freed);
-        let chosen: Vec<Digest> =
-            evict::choose(&self.0.index.blobs(), |d| self.is_pinned(d), need, self.0.clock.now());
-        for digest in chosen {
-            self.remove(&digest)?;
+        gone.partials = self.0.partials.shrink(store, over.bytes);
+        let need = over.bytes.saturating_sub(gone.partials);
+        while gone.blobs.count < most && (gone.blobs.bytes < need || gone.blobs.count < over.files) {
+            let Some(blob) = self.0.order.next(self, self.0.clock.now()) else { break };
+            self.let_go(&blob, &mut gone.blobs)?;
         }
+        Ok(gone)
+    }
+
+    fn evictable_bytes(&self) -> u64 {
+        let index = &self.0.index;
+        let pinned: u64 =
+            self.pins().iter().filter_map(|digest| index.blob(digest)).map(|blob| blob.size).sum();
+        index.totals().bytes.saturating_sub(pinned)
+    }
+
+    /// Removes a blob that the order gave.
+    fn let_go(&self, blob: &BlobRecord, gone: &mut Freed) -> Result<(), StoreError> {
+        self.remove(&blob.digest).inspect_err(|_| self.0.order.add(blob, self.0.clock.now()))?;
+        gone.add(Freed { bytes: blob.size, count: 1 });
         Ok(())
+    }
+}
+
+impl evict::Rows for Cache {
+    fn row(&self, digest: &Digest) -> Option<Arc<BlobRecord>> {
+        self.0.index.blob(digest)
+    }
+
+    fn all(&self) -> Vec<Arc<BlobRecord>> {
+        self.0.index.blobs()
+    }
+
+    fn totals(&self) -> Totals {
+        self.0.index.totals()
+    }
+
+    fn is_pinned(&self, digest: &Digest) -> bool {
+        self.is_pinned(digest)
+    }
+}
+
+impl Over {
+    fn is_nothing(self) -> bool {
+        self == Self::default()
+    }
+}
+
+impl Freed {
+    fn add(&mut self, more: Self) {
+        self.bytes = self.bytes.saturating_add(more.bytes);
+        self.count += more.count;
     }
 }

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
 use super::*;
-use crate::clock::{ManualClock, Timestamp};
+use crate::clock::{Clock as _, ManualClock, Timestamp};
 use crate::unit::ByteSize;
 
 struct Lab {
@@ -182,4 +182,80 @@ fn s12_a_folder_that_cannot_be_used_is_no_reason_not_to_start() {
     let cache = lab.open(100);
     assert!(!cache.is_writable());
     assert_eq!(lab.health.troubles()[0].code, "cache-folder");
+}
+
+#[test]
+fn a_pass_looks_at_all_blobs_in_order_and_goes_on_where_it_stopped() {
+    let lab = Lab::new();
+    let cache = lab.open(1000);
+    assert!(!cache.last_pass().is_due(lab.clock.now(), Duration::from_secs(10)));
+    let mut names: Vec<_> = (0..5).map(|n| add(&cache, &[n; 10])).collect();
+    names.sort_unstable();
+    let pass = Pass { at: Some(names[1]), ..Pass::starting(lab.clock.now()) };
+    cache.note_pass(&pass);
+    cache.index().close();
+    cache.close();
+    drop(cache);
+    let cache = lab.open(1000);
+    assert_eq!(cache.last_pass(), pass);
+    assert_eq!(cache.left_of(&pass), names[2..]);
+    lab.clock.set_wall(Timestamp(1));
+    assert_eq!(cache.last_pass().began, Timestamp(1), "a clock that was set back delays nothing");
+}
+
+#[test]
+fn a_pass_proves_what_is_right_and_takes_away_what_is_not() {
+    let lab = Lab::new();
+    let cache = lab.open(100_000);
+    let (good, bad) = (add(&cache, b"good"), add(&cache, b"bad!"));
+    for digest in [&good, &bad] {
+        let path = lab.blob_path(digest);
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+    }
+    fs::write(lab.blob_path(&bad), b"BAD!").unwrap();
+    let look = |digest| {
+        let mut reading = cache.scrub_open(digest).unwrap();
+        let mut buffer = [0; 3];
+        while reading.step(&mut buffer).unwrap() > 0 {}
+        cache.scrub_judge(reading, Ok(()))
+    };
+    assert_eq!((look(&good), look(&bad)), (Verdict::Right, Verdict::Rotten));
+    assert_eq!((cache.holds(&good), cache.holds(&bad), cache.damaged()), (Some(4), None, 1));
+    let stamp = crate::store::Stamp::of(&fs::File::open(lab.blob_path(&good)).unwrap()).unwrap();
+    assert_eq!(cache.index().blob(&good).unwrap().ctime_ns, stamp.ctime_ns, "the record was renewed");
+    assert_eq!(fs::read(lab.folder.path().join("cache/quarantine").join(bad.hex())).unwrap(), b"BAD!");
+    assert_eq!(lab.health.troubles()[0].code, "rot");
+    let reading = cache.scrub_open(&good).unwrap();
+    assert_eq!(cache.scrub_judge(reading, Err(std::io::ErrorKind::Other.into())), Verdict::Rotten);
+    cache.pass_was_clean();
+    assert!(lab.health.troubles().is_empty());
+}
+
+#[tokio::test]
+async fn a_blob_that_cannot_be_read_is_doubted_once() {
+    let lab = Lab::new();
+    let cache = lab.open(1000);
+    let digest = add(&cache, b"abc");
+    let blob = cache.open_proven(&digest).await.unwrap();
+    for _ in 0..2 {
+        blob.read(3, 1).await.unwrap_err();
+    }
+    assert_eq!(cache.doubted(), [digest]);
+    assert!(cache.doubted().is_empty());
+}
+
+#[test]
+fn damaged_blobs_are_kept_up_to_a_hundredth_of_the_limit() {
+    let lab = Lab::new();
+    let cache = lab.open(1000);
+    for n in 0..4 {
+        let digest = add(&cache, &[n; 6]);
+        cache.quarantine(&digest);
+        assert!(!lab.blob_path(&digest).exists());
+        let kept = fs::read_dir(lab.folder.path().join("cache/quarantine")).unwrap().count();
+        assert_eq!(kept, 1, "two of six bytes are more than ten");
+    }
+    let large = add(&cache, &[9; 11]);
+    cache.quarantine(&large);
+    assert_eq!(fs::read_dir(lab.folder.path().join("cache/quarantine")).unwrap().count(), 1);
 }

@@ -51,7 +51,8 @@ fn reconcile(house: &House, stop: &Shutdown) {
     }
 }
 
-fn sweep(house: &House) {
+/// Makes room and looks after what is out of date. Blocks on the disk.
+pub(super) fn sweep(house: &House) {
     house.bans.sweep();
     house.cache.index().forget_old(house.clock.now());
     match house.cache.sweep(None) {

@@ -13,12 +13,14 @@ use crate::proxy::Interceptor;
 use crate::telemetry::Logging;
 
 /// Keys that hold at once; a trailing dot stands for all keys of a section.
-const AT_ONCE: [&str; 21] = [
+const AT_ONCE: [&str; 23] = [
     "cache.max_size",
     "cache.min_free",
     "cache.max_age",
     "cache.max_object",
     "cache.read_only",
+    "cache.scrub_every",
+    "cache.scrub_rate",
     "proxy.allow",
     "proxy.connect_ports",
     "proxy.deny_private",
@@ -76,6 +78,9 @@ impl Reloader {
         self.logging.set_level(&new.log.level).map_err(|error| error.to_string())?;
         let view = compare(&self.started, &self.config, &new);
         self.house.cache.set_limits(new.cache.clone());
+        let sweeper = self.house.clone();
+        // joined by the runtime: blocking tasks are waited for when it shuts down, and this one always ends
+        drop(tokio::task::spawn_blocking(move || super::chores::sweep(&sweeper)));
         self.house.proxy.set_config(new.proxy.clone());
         self.house.proxy.set_mirrors(new.mirror.clone());
         self.house.proxy.set_interceptor(interceptor(&new, &self.house.clock).await?);

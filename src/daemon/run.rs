@@ -15,7 +15,7 @@ use super::ports::Ports;
 use super::reload::Reloader;
 use super::settings::Settings;
 use super::sources::{self, ReloadRequest};
-use super::{DaemonError, Notifier, Signal, Signals, chores, records};
+use super::{DaemonError, Notifier, Signal, Signals, chores, records, scrub};
 use crate::admin::{self, About, Listeners, Readiness};
 use crate::config::{Config, Sources};
 use crate::mormot;
@@ -200,6 +200,11 @@ fn spawn_services(
     let (limits, until) = (house.limits.clone(), stop.clone());
     services.spawn(async move {
         limits.run(until).await;
+        Ok(())
+    });
+    let (keeper, until) = (house.clone(), stop.clone());
+    services.spawn(async move {
+        scrub::run(keeper, until).await;
         Ok(())
     });
     let (seen, until) = (interfaces.clone(), stop.clone());

@@ -77,6 +77,7 @@ fn cache_view(cache: &crate::cache::Cache) -> CacheView {
         bytes: summary.bytes,
         max_bytes: summary.max_bytes,
         pinned: summary.pinned,
+        damaged: cache.damaged(),
     }
 }
 

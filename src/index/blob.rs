@@ -42,6 +42,8 @@ pub struct Totals {
     pub blobs: u64,
     /// Their length together.
     pub bytes: u64,
+    /// Of this, what was read again after it came.
+    pub again_bytes: u64,
 }
 
 /// All blobs.
@@ -49,13 +51,15 @@ pub struct Totals {
 pub(super) struct Blobs {
     pub(super) rows: Hot<BlobRecord>,
     bytes: AtomicU64,
+    again_bytes: AtomicU64,
 }
 
 impl Blobs {
     pub(super) fn load(database: &Database) -> Result<Self, DbError> {
         let rows = Hot::<BlobRecord>::load(database)?;
-        let bytes = rows.all().iter().map(|blob| blob.size).fold(0, u64::saturating_add);
-        Ok(Self { rows, bytes: AtomicU64::new(bytes) })
+        let blobs = Self { rows, bytes: AtomicU64::new(0), again_bytes: AtomicU64::new(0) };
+        blobs.rows.all().iter().for_each(|blob| blobs.add(blob));
+        Ok(blobs)
     }
 
     pub(super) fn get(&self, digest: &Digest) -> Option<Arc<BlobRecord>> {
@@ -66,10 +70,13 @@ impl Blobs {
         self.rows.all()
     }
 
+    pub(super) fn keys(&self) -> Vec<Digest> {
+        self.rows.keys()
+    }
+
     pub(super) fn put(&self, record: BlobRecord) {
-        let size = record.size;
+        self.add(&record);
         let before = self.rows.put(record);
-        self.bytes.fetch_add(size, Ordering::Relaxed);
         self.subtract(before);
     }
 
@@ -82,6 +89,9 @@ impl Blobs {
 
     pub(super) fn used(&self, digest: &Digest, now: Timestamp) -> bool {
         self.rows.change(digest, |blob| {
+            if blob.hits == 0 {
+                self.again_bytes.fetch_add(blob.size, Ordering::Relaxed);
+            }
             blob.hits = blob.hits.saturating_add(1);
             blob.last_used = blob.last_used.max(now);
         })
@@ -89,11 +99,25 @@ impl Blobs {
 
     pub(super) fn totals(&self) -> Totals {
         let blobs = u64::try_from(self.rows.len()).unwrap_or(u64::MAX);
-        Totals { blobs, bytes: self.bytes.load(Ordering::Relaxed) }
+        let (bytes, again) = (&self.bytes, &self.again_bytes);
+        Totals { blobs, bytes: bytes.load(Ordering::Relaxed), again_bytes: again.load(Ordering::Relaxed) }
     }
 
-    /// Each row's size is added once and subtracted once, so the sum is right whenever nobody is at work.
+    fn add(&self, blob: &BlobRecord) {
+        self.bytes.fetch_add(blob.size, Ordering::Relaxed);
+        self.again_bytes.fetch_add(blob.again_bytes(), Ordering::Relaxed);
+    }
+
+    /// Each row's size is added once and subtracted once, so the sums are right whenever nobody is at work.
     fn subtract(&self, before: Option<Arc<BlobRecord>>) {
-        self.bytes.fetch_sub(before.map_or(0, |blob| blob.size), Ordering::Relaxed);
+        let Some(blob) = before else { return };
+        self.bytes.fetch_sub(blob.size, Ordering::Relaxed);
+        self.again_bytes.fetch_sub(blob.again_bytes(), Ordering::Relaxed);
+    }
+}
+
+impl BlobRecord {
+    fn again_bytes(&self) -> u64 {
+        if self.hits > 0 { self.size } else { 0 }
     }
 }

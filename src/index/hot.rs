@@ -64,6 +64,10 @@ where
         self.read().values().cloned().collect()
     }
 
+    pub(super) fn keys(&self) -> Vec<R::Key> {
+        self.read().keys().cloned().collect()
+    }
+
     pub(super) fn len(&self) -> usize {
         self.read().len()
     }
@@ -133,8 +137,7 @@ where
 
     /// Every row counts as changed.
     pub(super) fn all_changed(&self) {
-        let keys: Vec<_> = self.read().keys().cloned().collect();
-        self.changed.note_all(keys);
+        self.changed.note_all(self.keys());
     }
 
     /// Writes the present state of these rows.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::fs::File;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 
@@ -19,11 +19,32 @@ pub struct Blob {
     size: u64,
     file: Arc<File>,
     pool: BufferPool,
+    doubts: Doubts,
+}
+
+/// Blobs that could not be read, for whoever looks after them.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Doubts(Arc<Mutex<Vec<Digest>>>);
+
+/// So many wait for somebody to look after them.
+const DOUBTS: usize = 64;
+
+impl Doubts {
+    fn note(&self, digest: Digest) {
+        let mut doubts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if doubts.len() < DOUBTS && !doubts.contains(&digest) {
+            doubts.push(digest);
+        }
+    }
+
+    pub(super) fn take(&self) -> Vec<Digest> {
+        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
 }
 
 impl Blob {
-    pub(super) fn new(digest: Digest, size: u64, file: Arc<File>, pool: BufferPool) -> Self {
-        Self { digest, size, file, pool }
+    pub(super) fn new(digest: Digest, size: u64, file: Arc<File>, pool: BufferPool, doubts: Doubts) -> Self {
+        Self { digest, size, file, pool, doubts }
     }
 
     /// Its name.
@@ -53,8 +74,13 @@ impl Blob {
 
     /// At most `most` bytes at `at`; an error at the end of the file.
     pub async fn read(&self, at: u64, most: u64) -> std::io::Result<Bytes> {
-        let bytes = self.pool.read(&self.file, at, most).await?;
-        if bytes.is_empty() { Err(std::io::ErrorKind::UnexpectedEof.into()) } else { Ok(bytes) }
+        match self.pool.read(&self.file, at, most).await {
+            Ok(bytes) if !bytes.is_empty() => Ok(bytes),
+            failed => {
+                self.doubts.note(self.digest);
+                Err(failed.err().unwrap_or_else(|| std::io::ErrorKind::UnexpectedEof.into()))
+            }
+        }
     }
 
     /// Its bytes from the first on, for a thread that may block.

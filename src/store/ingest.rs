@@ -98,7 +98,7 @@ impl Ingest {
 
     /// What it has as a blob of this name, readable before it has the name.
     pub fn as_blob(&self, digest: Digest) -> Blob {
-        Blob::new(digest, self.length(), Arc::clone(&self.file), self.store.0.pool.clone())
+        self.store.blob_in(digest, self.length(), Arc::clone(&self.file))
     }
 
     /// The hash of what it has, to go on with elsewhere.
@@ -186,10 +186,13 @@ impl Ingest {
         Ok(Committed { digest, stamp })
     }
 
+    /// No space is told as such and harms nothing but this file, which is given up; after any other failure nobody
+    /// knows what is on the disk.
     fn sync(&self, file: &File, path: &std::path::Path) -> Result<(), StoreError> {
-        file.sync_all().map_err(|error| {
-            self.store.poison();
-            StoreError::io("sync", path)(error)
+        file.sync_all().map_err(StoreError::io("sync", path)).inspect_err(|error| {
+            if !error.is_full() {
+                self.store.poison();
+            }
         })
     }
 }

@@ -52,6 +52,10 @@ impl Layout {
         self.staging().join(format!("{id}.json"))
     }
 
+    pub(super) fn quarantine(&self) -> PathBuf {
+        self.root.join("quarantine")
+    }
+
     pub(super) fn pin(&self, digest: &Digest) -> PathBuf {
         self.root.join("pins").join(digest.hex())
     }
@@ -75,16 +79,22 @@ impl Layout {
                 let found = found.trim().chars().take(80).collect();
                 Err(StoreError::Format { file, found, expected: FORMAT })
             }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                let write = || -> io::Result<()> {
-                    let mut out = File::create(&file)?;
-                    writeln!(out, "{FORMAT}")?;
-                    out.sync_all()
-                };
-                write().map_err(StoreError::io("write", &file))
-            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => self.write_format(&file),
             Err(error) => Err(StoreError::io("read", &file)(error)),
         }
+    }
+
+    /// Written whole under another name, then renamed: a power cut leaves no half line that nobody could read.
+    fn write_format(&self, file: &Path) -> Result<(), StoreError> {
+        let new = self.root.join("format.new");
+        let write = || -> io::Result<()> {
+            let mut out = File::create(&new)?;
+            writeln!(out, "{FORMAT}")?;
+            out.sync_all()?;
+            fs::rename(&new, file)
+        };
+        write().map_err(StoreError::io("write", file))?;
+        sync_folder(&self.root)
     }
 
     /// Every well-named blob; what is not one is passed over.
@@ -115,7 +125,27 @@ impl Layout {
     }
 }
 
-/// Makes a folder for this user alone, parents included; an existing one is left as it is.
+/// Makes a folder for this user alone, parents included; an existing one is left as it is. The names of new ones are
+/// on the disk when this returns: what is put into them would be lost with them.
 pub(super) fn make_folder(folder: &Path) -> Result<(), StoreError> {
-    DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(StoreError::io("create", folder))
+    let make = || DirBuilder::new().mode(0o700).create(folder);
+    let made = match (make(), folder.parent()) {
+        (Err(error), Some(parent)) if error.kind() == io::ErrorKind::NotFound => {
+            make_folder(parent)?;
+            make()
+        }
+        (made, _) => made,
+    };
+    match (made, folder.parent()) {
+        (Ok(()), Some(parent)) if !parent.as_os_str().is_empty() => sync_folder(parent),
+        (Ok(()), _) => Ok(()),
+        (Err(error), _) if error.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => Ok(()),
+        (Err(error), _) => Err(StoreError::io("create", folder)(error)),
+    }
+}
+
+/// Brings the names in a folder to the disk.
+pub(super) fn sync_folder(folder: &Path) -> Result<(), StoreError> {
+    let synced = File::open(folder).and_then(|open| open.sync_all());
+    synced.map_err(StoreError::io("sync", folder))
 }

@@ -90,6 +90,8 @@ const CONTRACT: &[&str] = &[
     "cache.min_free",
     "cache.max_age",
     "cache.max_object",
+    "cache.scrub_every",
+    "cache.scrub_rate",
     "cache.read_only",
     "proxy.listen",
     "proxy.allow",

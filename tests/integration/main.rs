@@ -25,6 +25,7 @@ mod concurrency;
 mod conditional;
 mod config_files;
 mod connect;
+mod crash;
 mod digests;
 mod discovery;
 mod git;

@@ -1,5 +1,8 @@
 //! The store under stress: full disks, damage, limits, two daemons, an axe in the cache folder.
 
+mod folders;
+mod rot;
+
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 

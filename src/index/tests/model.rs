@@ -67,7 +67,8 @@ impl Model {
         let blobs: HashMap<_, _> = index.blobs().iter().map(|b| (b.digest, (**b).clone())).collect();
         assert_eq!(blobs, self.blobs);
         let bytes = self.blobs.values().map(|b| b.size).sum();
-        assert_eq!(index.totals(), Totals { blobs: self.blobs.len() as u64, bytes });
+        let again_bytes = self.blobs.values().filter(|b| b.hits > 0).map(|b| b.size).sum();
+        assert_eq!(index.totals(), Totals { blobs: self.blobs.len() as u64, bytes, again_bytes });
         let mut expected: Vec<_> = self.answers.values().cloned().collect();
         let mut found: Vec<_> = index.resources().iter().map(|r| (**r).clone()).collect();
         let mut by_url: Vec<_> = (0..6).flat_map(|n| index.variants(&url(n))).map(|r| (*r).clone()).collect();
