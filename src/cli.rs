@@ -44,6 +44,9 @@ use args::{Cli, Command};
 
 /// Runs the program with these arguments, the first being its own name.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    if crate::seal::forbid_core_dumps().is_err() {
+        tracing::debug!("the limit on core dumps could not be set: the service manager's own counts");
+    }
     let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
         Err(usage) => return output::usage(&usage),

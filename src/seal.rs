@@ -16,6 +16,7 @@
 
 mod bearer;
 mod boot;
+mod dump;
 mod frame;
 mod grant;
 mod key;
@@ -23,6 +24,7 @@ mod window;
 
 pub use bearer::{Bearer, BearerError, GrantId, Thing};
 pub use boot::BootId;
+pub use dump::forbid_core_dumps;
 pub use frame::{Checked, MAX_BODY, MAX_FRAME, OpenError, Opened, Sealer, VERSION};
 pub use grant::{Grants, Refused};
 pub use key::{SealError, Secret, SecretError, SiteKeys};

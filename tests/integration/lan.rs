@@ -2,6 +2,8 @@
 //!
 //! The test process is the switch (10.99.0.254): its clients and origin are other machines to the nodes.
 
+mod weather;
+
 use std::net::SocketAddr;
 
 use crate::support::lan::{Lan, SWITCH};

@@ -1,5 +1,7 @@
 //! Neighbours: once from the origin, then from the one who has it, whatever becomes of him.
 
+mod limits;
+
 use std::time::Duration;
 
 use crate::support::{Ask, Larder, MIB, Origin, Script, Site, sha256, tools, wait_until};

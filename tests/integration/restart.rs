@@ -147,3 +147,73 @@ fn o05_a_reload_keeps_the_old_settings_when_the_new_ones_are_wrong() {
     origin.release("/f.bin");
     reading.rest().assert_whole(&script);
 }
+
+#[test]
+fn o10_the_status_is_that_of_the_running_node_also_on_other_ports() {
+    let mut a = Larder::new("a").start();
+    let (admin, proxy, pid) = (a.admin(), a.proxy(), a.pid());
+    assert!(crate::support::daemon::accepts(admin));
+    let text = std::fs::read_to_string(a.config_file()).unwrap();
+    // Port 0 takes a free one and the log says which.
+    let text = text.replace(&format!("{admin}"), &format!("{}:0", admin.ip()));
+    std::fs::write(a.config_file(), text).unwrap();
+    a.stop();
+    let lines = a.log().lines().count();
+    a.spawn();
+    let mut found = None;
+    wait_until("the line that names the port", || {
+        let log = a.log();
+        let mut said = log.lines().skip(lines).filter(|line| line.contains("listening: admin"));
+        let port =
+            said.next().and_then(|line| line.split(&format!("{}:", admin.ip())).nth(1).map(str::to_owned));
+        let digits = |port: String| port.chars().take_while(char::is_ascii_digit).collect::<String>();
+        found = port.and_then(|port| digits(port).parse::<u16>().ok());
+        found.is_some()
+    });
+    let now = std::net::SocketAddr::new(admin.ip(), found.unwrap());
+    wait_until("the node", || crate::support::daemon::accepts(proxy));
+    let status = crate::support::Ask::new(now, "GET", "/status").field("Host", &now.to_string()).send();
+    let status: serde_json::Value = serde_json::from_slice(&status.body).unwrap();
+    assert!(status["uptime_seconds"].as_f64().unwrap() < 60.0);
+    assert_ne!(a.pid(), pid);
+    assert!(!crate::support::daemon::accepts(admin), "nobody is left at the old port");
+    // The command line finds it by the socket, whatever the port.
+    a.cli(&["status", "--json"]).assert_code(0);
+}
+
+#[test]
+fn o16_what_an_older_version_left_is_read_and_what_a_newer_one_left_is_not_misread() {
+    let fixtures = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/index-v1");
+    let origin = Origin::start();
+    let mut a = Larder::new("a").ready_to_start();
+    std::fs::create_dir_all(a.state_dir()).unwrap();
+    for file in ["index.db", "state.db"] {
+        std::fs::copy(fixtures.join(file), a.state_dir().join(file)).unwrap();
+    }
+    a.start_again();
+    let script = Script::new(100_000);
+    let url = origin.serve("/f.bin", script.clone());
+    a.get(&url).assert_whole(&script);
+    a.wait_for_blob(&script.digest());
+    a.stop();
+    for (file, newer) in [("cache/format", "larder store 2"), ("state/state.db", "user_version")] {
+        let path = a.home().join(file);
+        let kept = std::fs::read(&path).unwrap();
+        if newer == "user_version" {
+            let database = rusqlite::Connection::open(&path).unwrap();
+            database.execute_batch("PRAGMA user_version = 9999").unwrap();
+        } else {
+            std::fs::write(&path, newer).unwrap();
+        }
+        let changed = std::fs::read(&path).unwrap();
+        let lines = a.log().lines().count();
+        a.spawn();
+        assert!(!a.wait_exit().success(), "{file}");
+        let said: Vec<String> = a.log().lines().skip(lines).map(str::to_owned).collect();
+        assert!(said.iter().any(|line| line.contains(path.to_str().unwrap())), "{said:?}");
+        assert_eq!(std::fs::read(&path).unwrap(), changed, "{file} is left as it is");
+        std::fs::write(&path, kept).unwrap();
+    }
+    a.start_again();
+    assert!(a.get(&url).assert_whole(&script).is_hit(), "nothing was lost meanwhile");
+}

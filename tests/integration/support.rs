@@ -13,6 +13,7 @@ pub mod lan;
 pub mod mormot;
 pub mod origin;
 pub mod raw_origin;
+pub mod sandbox;
 pub mod script;
 pub mod stunnel;
 pub mod tools;

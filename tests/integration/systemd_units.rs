@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::support::tools::installed;
+use crate::support::{Larder, Origin, Script, Site, sandbox};
 
 fn unit(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("systemd").join(name)
@@ -91,4 +92,41 @@ fn the_sockets_names_are_the_ones_the_daemon_looks_for() {
             _ => panic!("{name}: nothing reads it"),
         }
     }
+}
+
+#[test]
+fn o08_the_daemon_runs_in_the_units_sandbox_and_without_netlink() {
+    let site = Site::new();
+    let mut a = Larder::new("a").peers(&site).ready_to_start();
+    let Some(wrapper) = sandbox::wrapper(a.home(), &sandbox::unit()) else { return };
+    a.wrap(wrapper);
+    a.start_again();
+    let b = Larder::new("b").peers(&site).start();
+    a.meets(&b);
+    let (origin, script) = (Origin::start(), Script::new(3_000_000));
+    let url = origin.serve("/f.bin", script.clone());
+    a.get(&url).assert_whole(&script);
+    a.wait_for_blob(&script.digest());
+    assert!(a.get(&url).assert_whole(&script).is_hit());
+    let neighbour = b.ask(&url).field("Larder-Digest", &script.digest()).send();
+    assert!(neighbour.assert_whole(&script).is_from_peer(), "{}", neighbour.cache_status());
+    assert!(a.log().contains("RestrictAddressFamilies"), "it says which directive:\n{}", a.log());
+}
+
+#[test]
+fn the_node_leaves_no_core_dump_and_no_secret_where_others_look() {
+    let site = Site::new();
+    let a = Larder::new("a").peers(&site).start();
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", a.pid())).unwrap();
+    let core = limits.lines().find(|line| line.starts_with("Max core file size")).unwrap();
+    assert_eq!(core.split_whitespace().skip(4).take(2).collect::<Vec<_>>(), ["0", "0"]);
+    let arguments = std::fs::read(format!("/proc/{}/cmdline", a.pid())).unwrap();
+    let shown = format!(
+        "{}{}{}{}",
+        String::from_utf8_lossy(&arguments),
+        a.log(),
+        a.status(),
+        a.cli(&["config", "show"]).said()
+    );
+    assert!(!shown.contains(site.secret()), "the secret is shown");
 }

@@ -86,6 +86,11 @@ impl Larder {
         self.home().join("larder.toml")
     }
 
+    /// From now on started by another command, in the same network.
+    pub fn wrap(&mut self, wrapper: Vec<String>) {
+        self.wrapper = wrapper;
+    }
+
     /// Starts the process; readiness is another matter.
     pub fn spawn(&mut self) {
         let log = std::fs::OpenOptions::new().create(true).append(true).open(self.log_file()).unwrap();
