@@ -19,7 +19,7 @@ pub use config::{Advertise, Config, ConfigError, Endpoint, Seed};
 pub use engine::{Action, Arrival, Counts, Destination, Engine, Event, FindingId, OFFERS, Setup};
 pub use holding::{Holding, Holdings, Wanted};
 pub use limit::{Limit, Rate as RateOf};
-pub use message::{Answer, Kind, MAX_WANTS, Malformed, Message, Nonce, QueryId, Sender};
+pub use message::{Answer, Beyond, Kind, MAX_WANTS, Malformed, Message, Nonce, QueryId, Sender};
 pub use peer::{Offer, Peer};
 pub use service::{Discovery, Finding, Parts, Service, StartError};
 pub use table::Marks;

@@ -14,5 +14,6 @@ pub mod listener;
 pub mod patience;
 pub mod precedence;
 pub mod sendfile;
+pub mod srv;
 pub mod throttle;
 pub mod udp;

@@ -49,6 +49,8 @@ pub struct PeersConfig {
     pub upload_rate: Rate,
     /// Transfers to neighbours at one time.
     pub max_uploads: usize,
+    /// Whether questions are passed on between the networks this node is on.
+    pub gateway: bool,
     /// The address neighbours are told, behind NAT or in a container.
     #[serde(with = "advertise")]
     pub advertise: Option<Advertise>,
@@ -79,6 +81,7 @@ impl Default for PeersConfig {
             wait_max: Span(Duration::from_millis(250)),
             upload_rate: Rate(0),
             max_uploads: 32,
+            gateway: false,
             advertise: None,
         }
     }

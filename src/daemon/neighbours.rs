@@ -231,6 +231,7 @@ impl Site {
             endpoints: self.endpoints(),
             seeds: peers.seeds.clone(),
             wait_max: peers.wait_max.into(),
+            gateway: peers.gateway && !self.is_guest,
             advertise: peers.advertise,
         }
     }

@@ -26,6 +26,8 @@ pub struct Config {
     pub seeds: Vec<Seed>,
     /// The longest time a find waits.
     pub wait_max: Duration,
+    /// Whether questions are passed on between the networks this node is on.
+    pub gateway: bool,
     /// The address to tell neighbours instead of the one they see.
     pub advertise: Option<Advertise>,
 }
@@ -42,13 +44,18 @@ pub struct Endpoint {
     pub index: u32,
 }
 
-/// A node reached by unicast: a host name or address, with a port of its own or the site's.
+/// Nodes reached by unicast.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Seed {
-    /// Name or address.
-    pub host: String,
-    /// Its UDP port, if not the site's.
-    pub port: Option<u16>,
+pub enum Seed {
+    /// A host, with a port of its own or the site's.
+    Host {
+        /// Name or address.
+        host: String,
+        /// Its port, if not the site's.
+        port: Option<u16>,
+    },
+    /// The hosts and ports that DNS names for this service.
+    Service(String),
 }
 
 /// The address to tell neighbours: where this node serves over TCP, seen from outside.
@@ -66,6 +73,12 @@ pub struct Advertise {
 pub struct ConfigError(String);
 
 impl Endpoint {
+    /// Whether both are on one network: on one interface, or where everybody hears both.
+    pub(super) fn shares_network(&self, other: &Self) -> bool {
+        let same_interface = self.index != 0 && self.index == other.index;
+        self == other || same_interface || (self.broadcast.is_some() && self.broadcast == other.broadcast)
+    }
+
     /// Endpoints from written addresses: each `listen` address gets the `broadcast` address of its family that
     /// shares the most leading bits with it.
     pub fn pair(listen: &[SocketAddr], broadcast: &[SocketAddr]) -> Vec<Self> {
@@ -88,17 +101,19 @@ fn common_bits(a: IpAddr, b: IpAddr) -> u32 {
 impl FromStr for Seed {
     type Err = ConfigError;
 
-    /// Reads `host`, `host:port`, an address, or `[v6]:port`.
+    /// Reads `host`, `host:port`, an address, `[v6]:port`, or `srv:` and the name of a service.
     fn from_str(text: &str) -> Result<Self, ConfigError> {
         let wrong = |why: &str| ConfigError(format!("the seed `{text}` {why}"));
-        if text.starts_with("srv:") {
-            return Err(wrong("asks for DNS service records, which this build cannot read: name the hosts"));
+        if let Some(name) = text.strip_prefix("srv:") {
+            return service(name).ok_or_else(|| {
+                wrong("names no service: write srv:_larder._tcp.example.org, the name of its SRV records")
+            });
         }
         if let Ok(ip) = text.parse::<IpAddr>() {
-            return Ok(Self { host: ip.to_string(), port: None });
+            return Ok(Self::Host { host: ip.to_string(), port: None });
         }
         if let Ok(address) = text.parse::<SocketAddr>() {
-            return Self { host: address.ip().to_string(), port: Some(address.port()) }.checked(text);
+            return Self::host(address.ip().to_string(), Some(address.port()), text);
         }
         let (host, port) = match text.split_once(':') {
             Some((host, port)) => {
@@ -106,29 +121,44 @@ impl FromStr for Seed {
             }
             None => (text, None),
         };
-        let usable = |c: char| c.is_alphanumeric() || matches!(c, '-' | '.' | '_');
-        if host.is_empty() || host.len() > 253 || !host.chars().all(usable) {
+        if !is_name(host) {
             return Err(wrong("is no host name: write host, host:port or an address"));
         }
-        Self { host: host.to_owned(), port }.checked(text)
+        Self::host(host.to_owned(), port, text)
     }
 }
 
+/// `_service._protocol.domain`, as RFC 2782 has it.
+fn service(name: &str) -> Option<Seed> {
+    let mut labels = name.trim_end_matches('.').split('.');
+    let is_special =
+        |label: Option<&str>| label.is_some_and(|label| label.len() > 1 && label.starts_with('_'));
+    let is_service = is_special(labels.next()) && is_special(labels.next()) && labels.next().is_some();
+    let labels_fit = name.trim_end_matches('.').split('.').all(|label| (1..=63).contains(&label.len()));
+    (is_service && labels_fit && is_name(name)).then(|| Seed::Service(name.to_owned()))
+}
+
+fn is_name(name: &str) -> bool {
+    let usable = |c: char| c.is_alphanumeric() || matches!(c, '-' | '.' | '_');
+    !name.is_empty() && name.len() <= 253 && name.chars().all(usable)
+}
+
 impl Seed {
-    fn checked(self, text: &str) -> Result<Self, ConfigError> {
-        if self.port == Some(0) {
+    fn host(host: String, port: Option<u16>, text: &str) -> Result<Self, ConfigError> {
+        if port == Some(0) {
             return Err(ConfigError(format!("the seed `{text}` has port 0, which nobody can listen on")));
         }
-        Ok(self)
+        Ok(Self::Host { host, port })
     }
 }
 
 impl fmt::Display for Seed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.port {
-            Some(port) if self.host.contains(':') => write!(f, "[{}]:{port}", self.host),
-            Some(port) => write!(f, "{}:{port}", self.host),
-            None => f.write_str(&self.host),
+        match self {
+            Self::Host { host, port: Some(port) } if host.contains(':') => write!(f, "[{host}]:{port}"),
+            Self::Host { host, port: Some(port) } => write!(f, "{host}:{port}"),
+            Self::Host { host, port: None } => f.write_str(host),
+            Self::Service(name) => write!(f, "srv:{name}"),
         }
     }
 }
@@ -173,10 +203,26 @@ mod tests {
             ("[fd00::1]:9000", "fd00::1", Some(9000)),
         ] {
             let seed: Seed = text.parse().unwrap();
-            assert_eq!((seed.host.as_str(), seed.port), (host, port), "{text}");
+            assert_eq!(seed, Seed::Host { host: host.into(), port }, "{text}");
             assert_eq!(seed.to_string(), text);
         }
-        for text in ["", "a b", "box:0", "box:http", ":80", "srv:_larder._tcp.example.org", "http://x"] {
+        let service: Seed = "srv:_larder._tcp.example.org".parse().unwrap();
+        assert_eq!(service, Seed::Service("_larder._tcp.example.org".into()));
+        assert_eq!(service.to_string(), "srv:_larder._tcp.example.org");
+        for text in [
+            "",
+            "a b",
+            "box:0",
+            "box:http",
+            ":80",
+            "http://x",
+            "srv:",
+            "srv:larder.example.org",
+            "srv:_larder.example.org",
+            "srv:_larder._tcp",
+            "srv:_larder._tcp..org",
+            "srv:_larder._tcp.example.org:8096",
+        ] {
             let error = text.parse::<Seed>().unwrap_err().to_string();
             assert!(error.contains(text), "{error}");
         }

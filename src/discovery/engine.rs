@@ -8,6 +8,7 @@ mod action;
 mod answer;
 mod contact;
 mod query;
+mod relay;
 mod schedule;
 
 use std::net::{IpAddr, SocketAddr};
@@ -63,6 +64,9 @@ pub struct Engine {
     greetings: Limit,
     /// Answering nodes of later versions.
     newer: Limit,
+    /// Whether questions are passed on between this node's networks.
+    gateway: bool,
+    relays: Limit,
     hellos: u64,
     renewing: bool,
     counts: Counts,
@@ -94,6 +98,8 @@ impl Engine {
             strangers: limit(rate(100, 3000), rate(2000, 120_000)),
             greetings: limit(rate(32, 960), rate(512, 15_360)),
             newer: limit(rate(1, 1), rate(16, 60)),
+            gateway: setup.gateway,
+            relays: limit(relay::EACH, relay::ALL),
             hellos: 0,
             renewing: false,
             counts: Counts::default(),
@@ -155,7 +161,7 @@ impl Engine {
     pub fn newer(&mut self, from: SocketAddr, link: Link, now: Instant) -> Vec<Action> {
         self.counts.newer += 1;
         if self.newer.admits(from.ip(), now) {
-            self.send(from, link, None, None, Kind::Hello { first: false, moved: false });
+            self.send(from, link, None, None, Kind::Hello { first: false, moved: false, relayed: false });
         }
         self.take()
     }
@@ -172,7 +178,7 @@ impl Engine {
         let fresh: Vec<_> = seeds.iter().filter(|s| !self.seeds.contains(s)).copied().collect();
         self.seeds = seeds;
         for seed in fresh {
-            let body = self.body(None, None, Kind::Hello { first: true, moved: false });
+            let body = self.body(None, None, Kind::Hello { first: true, moved: false, relayed: false });
             self.out.push(Action::Send { to: Destination::Everyone(vec![(seed, None)]), body });
         }
         self.take()
@@ -187,7 +193,7 @@ impl Engine {
             self.counts.limited += 1;
             return Vec::new();
         }
-        let body = self.body(None, None, Kind::Hello { first: true, moved: false });
+        let body = self.body(None, None, Kind::Hello { first: true, moved: false, relayed: false });
         self.out.push(Action::Send { to: Destination::Everyone(vec![(address, None)]), body });
         self.take()
     }
@@ -257,17 +263,22 @@ impl Engine {
         let path = Path::new(arrival.from, arrival.link, now);
         self.table.touch(&node, message.sender, path, arrival.broadcast);
         if let Some(nonce) = message.ask {
-            let kind = Kind::Hello { first: false, moved: false };
+            let kind = Kind::Hello { first: false, moved: false, relayed: false };
             self.send(arrival.from, arrival.link, None, Some(nonce), kind);
         }
         match message.kind {
-            Kind::Hello { .. } | Kind::Unknown(_) => {}
+            Kind::Hello { relayed, .. } => self.table.note_relayed(&node, relayed),
+            Kind::Unknown(_) => {}
             Kind::Bye => {
                 if let Some(gone) = self.table.remove(&node) {
                     self.out.push(Action::Event(Event::Left(node, gone.sender.name)));
                 }
             }
-            Kind::Find { query, wants } => self.asked((node, query), wants, arrival, now),
+            Kind::Find { query, wants } => {
+                let passed_on = self.relay((node, query), &wants, arrival, now);
+                self.asked_of_gateway(passed_on, (node, query), wants, arrival, now);
+            }
+            Kind::Relay { query, asker, wants } => self.relayed(asker, query, wants, arrival, now),
             Kind::Have { query, answers, done } => self.told(node, query, answers, done, now),
             Kind::Enough { query } => self.answering.enough(&(node, query)),
             Kind::Doubt { digest } => self.doubted(&digest, now),
@@ -275,7 +286,7 @@ impl Engine {
     }
 
     fn hello(&mut self, moved: bool, now: Instant) {
-        self.broadcast(Kind::Hello { first: self.hellos < 2, moved }, now);
+        self.broadcast(Kind::Hello { first: self.hellos < 2, moved, relayed: false }, now);
         let next = match self.hellos {
             0 => HELLO_AGAIN,
             _ => HELLO_EVERY * 9 / 10 + self.random.within(HELLO_EVERY / 5),

@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 
 use super::{Holding, Wanted};
 use crate::digest::Digest;
-use crate::seal::GrantId;
+use crate::seal::{BootId, GrantId};
 use crate::tls::{NodeId, Pin};
 
 /// The most wants of one `Find`.
@@ -71,6 +71,8 @@ pub enum Kind {
         first: bool,
         /// My addresses have changed: forget the others.
         moved: bool,
+        /// A gateway let us meet: questions for everybody reach me through it.
+        relayed: bool,
     },
     /// I leave.
     Bye,
@@ -100,8 +102,28 @@ pub enum Kind {
         /// The copy.
         digest: Digest,
     },
+    /// A node of another network of mine asks: who has this?
+    Relay {
+        /// The question's name.
+        query: QueryId,
+        /// Who asks.
+        asker: Beyond,
+        /// What is asked for, each with its number within the question.
+        wants: Vec<(u8, Wanted)>,
+    },
     /// Of a later version.
     Unknown(u8),
+}
+
+/// A node of another network, as a gateway knows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Beyond {
+    /// Its id.
+    pub node: NodeId,
+    /// Its run.
+    pub boot: BootId,
+    /// An address that it proved to the gateway.
+    pub address: SocketAddr,
 }
 
 /// The answer to one want.

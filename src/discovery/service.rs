@@ -273,11 +273,12 @@ impl<T: Transport> Service<T> {
         };
         match to {
             Destination::One(address, link) => one(*address, Some(*link)),
+            Destination::Beyond(link) => self.transport.broadcast(&frame, Some(*link)),
             Destination::Everyone(also) => {
                 for (address, link) in also {
                     one(*address, *link);
                 }
-                self.transport.broadcast(&frame);
+                self.transport.broadcast(&frame, None);
             }
         }
     }

@@ -7,7 +7,7 @@
 mod marks;
 
 use std::collections::HashMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -44,6 +44,8 @@ pub(super) struct Neighbour {
     silent: u8,
     /// It hears no broadcast of ours, as far as we can tell.
     deaf: bool,
+    /// Questions for everybody reach it through a gateway: nobody waits for its answer, it needs no copy of its own.
+    relayed: bool,
     view: Arc<Peer>,
 }
 
@@ -105,6 +107,7 @@ impl Table {
         neighbour.last_heard = now;
         if broadcast {
             neighbour.broadcast_heard = Some(now);
+            neighbour.relayed = false;
         }
         if let Some(known) = neighbour.paths.iter_mut().find(|known| known.address == path.address) {
             *known = path;
@@ -153,6 +156,13 @@ impl Table {
         gone
     }
 
+    /// A gateway let us meet this neighbour.
+    pub(super) fn note_relayed(&mut self, node: &NodeId, relayed: bool) {
+        if let Some(neighbour) = self.neighbours.get_mut(node) {
+            neighbour.relayed |= relayed;
+        }
+    }
+
     /// Our own addresses changed: what was learned about who hears our broadcasts is void.
     pub(super) fn forget_deafness(&mut self) {
         for neighbour in self.neighbours.values_mut() {
@@ -163,7 +173,8 @@ impl Table {
 
     /// Where a broadcast does not reach: one address for each neighbour that must be told by unicast.
     pub(super) fn unreached(&self, now: Instant) -> impl Iterator<Item = Path> {
-        self.iter().filter(move |n| n.is_live(now) && n.needs_unicast(now)).filter_map(move |n| n.path(now))
+        let needy = self.iter().filter(move |n| n.is_live(now) && !n.relayed && n.needs_unicast(now));
+        needy.filter_map(move |n| n.path(now))
     }
 
     /// Whether broadcasts reach the neighbour that reads this address.
@@ -191,6 +202,7 @@ impl Neighbour {
             broadcast_heard: None,
             silent: 0,
             deaf: false,
+            relayed: false,
             view,
         }
     }
@@ -210,9 +222,19 @@ impl Neighbour {
         self.paths.iter().find(good).or_else(|| self.paths.iter().max_by_key(|path| path.heard)).copied()
     }
 
+    /// An address of it that can be reached from other networks, best this one.
+    pub(super) fn routable(&self, from: SocketAddr) -> Option<SocketAddr> {
+        let is_local = |address: &SocketAddr| match address.ip() {
+            IpAddr::V6(ip) => ip.is_unicast_link_local(),
+            IpAddr::V4(ip) => ip.is_link_local(),
+        };
+        let all = std::iter::once(from).chain(self.paths.iter().map(|path| path.address));
+        all.into_iter().find(|address| !is_local(address))
+    }
+
     /// Whether a question waits for its answer.
     pub(super) const fn is_awaited(&self) -> bool {
-        self.silent < SILENT
+        self.silent < SILENT && !self.relayed
     }
 
     /// It answered a question.

@@ -62,8 +62,8 @@ pub trait Transport: Send {
     /// what the system cannot take now is lost, as datagrams are.
     fn send(&mut self, to: SocketAddr, link: Option<Link>, frame: &[u8]) -> io::Result<()>;
 
-    /// Sends to everybody on every network.
-    fn broadcast(&mut self, frame: &[u8]);
+    /// Sends to everybody on every network, or on every other than that of this endpoint.
+    fn broadcast(&mut self, frame: &[u8], but: Option<Link>);
 
     /// The endpoints as they are.
     fn view(&self) -> Vec<InterfaceView>;

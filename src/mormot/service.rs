@@ -217,7 +217,7 @@ impl<T: Transport> Service<T> {
         self.stale = true;
         for action in actions {
             match action {
-                Action::Everybody(frame) => self.transport.broadcast(frame.as_slice()),
+                Action::Everybody(frame) => self.transport.broadcast(frame.as_slice(), None),
                 Action::One(to, frame) => {
                     if let Err(error) = self.transport.send(to.into(), None, frame.as_slice()) {
                         tracing::trace!(%error, "a frame did not leave");

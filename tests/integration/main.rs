@@ -19,6 +19,7 @@ mod support;
 
 mod admin;
 mod bans;
+mod beyond;
 mod cli;
 mod clients;
 mod concurrency;

@@ -24,6 +24,8 @@ pub struct Setup {
     pub holdings: Arc<dyn Holdings>,
     /// The grants it gives.
     pub grants: Grants,
+    /// Whether it passes questions on between the networks it is on.
+    pub gateway: bool,
     /// Randomness: unpredictable in a service, fixed in a test.
     pub seed: [u8; 32],
 }
@@ -72,6 +74,8 @@ pub enum Destination {
     One(SocketAddr, Link),
     /// Every network, and these addresses that broadcast does not reach; no link: any that fits.
     Everyone(Vec<(SocketAddr, Option<Link>)>),
+    /// Every network but that of this link.
+    Beyond(Link),
 }
 
 /// What happened among the neighbours.
@@ -122,4 +126,6 @@ pub struct Counts {
     pub asked: u64,
     /// Answers to questions of ours.
     pub answers: u64,
+    /// Questions passed on to other networks.
+    pub relayed: u64,
 }

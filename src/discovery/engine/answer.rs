@@ -68,6 +68,25 @@ impl Answering {
 }
 
 impl Engine {
+    /// A neighbour asks a gateway, which may have passed the question on.
+    pub(super) fn asked_of_gateway(
+        &mut self,
+        passed_on: bool,
+        key: AskedKey,
+        wants: Vec<(u8, Wanted)>,
+        arrival: Arrival,
+        now: Instant,
+    ) {
+        if !passed_on || self.table.live(now) > SMALL_SITE || !self.found(&wants).is_empty() {
+            return self.asked(key, wants, arrival, now);
+        }
+        if self.answering.note(key, now) {
+            self.counts.asked += 1;
+            self.answering.waiting.insert(key, (wants, arrival));
+            self.schedule.at(now + super::relay::PATIENCE, Task::Answer(key));
+        }
+    }
+
     /// A neighbour asks.
     pub(super) fn asked(&mut self, key: AskedKey, wants: Vec<(u8, Wanted)>, arrival: Arrival, now: Instant) {
         if !self.answering.note(key, now) {

@@ -8,7 +8,8 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use super::{Action, Arrival, Engine, Event, SMALL_SITE, Task};
-use crate::discovery::message::{Kind, Message, Nonce};
+use crate::discovery::Wanted;
+use crate::discovery::message::{Beyond, Kind, Message, Nonce, QueryId};
 use crate::discovery::table::{Confirmed, Path};
 use crate::discovery::transport::Link;
 use crate::seal::BootId;
@@ -49,6 +50,10 @@ struct Contact {
     /// A frame of it came by broadcast.
     broadcast: bool,
     parked: Vec<(Message, Arrival)>,
+    /// What it asked through a gateway.
+    asked_beyond: Vec<(QueryId, Vec<(u8, Wanted)>)>,
+    /// It says that a gateway let us meet.
+    relayed: bool,
 }
 
 impl Contacts {
@@ -89,6 +94,8 @@ impl Contact {
             moved: false,
             broadcast: false,
             parked: Vec::new(),
+            asked_beyond: Vec::new(),
+            relayed: false,
         }
     }
 }
@@ -111,13 +118,16 @@ impl Engine {
         contact.link = arrival.link;
         contact.broadcast |= arrival.broadcast;
         match message.kind {
-            Kind::Hello { moved, .. } => contact.moved |= moved,
+            Kind::Hello { moved, relayed, .. } => {
+                contact.moved |= moved;
+                contact.relayed |= relayed;
+            }
             Kind::Find { .. } | Kind::Have { .. } => {
                 if contact.parked.len() < PARKED {
                     contact.parked.push((message, arrival));
                 }
             }
-            Kind::Bye | Kind::Enough { .. } | Kind::Doubt { .. } | Kind::Unknown(_) => {}
+            Kind::Bye | Kind::Enough { .. } | Kind::Doubt { .. } | Kind::Relay { .. } | Kind::Unknown(_) => {}
         }
         if delay.is_zero() {
             self.greet(&key, echo, now);
@@ -125,6 +135,27 @@ impl Engine {
             contact.scheduled = true;
             self.schedule.at(now + delay, Task::Greet(key));
         }
+    }
+
+    /// Meets somebody on another network who asked for what is here.
+    pub(super) fn meet(
+        &mut self,
+        asker: Beyond,
+        asked: (QueryId, Vec<(u8, Wanted)>),
+        link: Link,
+        now: Instant,
+    ) {
+        let key = (asker.node, asker.boot, asker.address);
+        let nonce = Nonce(self.random.id());
+        let Some(contact) = self.contacts.entry(key, link, nonce, now) else {
+            self.counts.limited += 1;
+            return;
+        };
+        let is_new = contact.asked_beyond.iter().all(|(query, _)| *query != asked.0);
+        if is_new && contact.asked_beyond.len() < PARKED {
+            contact.asked_beyond.push(asked);
+        }
+        self.greet(&key, None, now);
     }
 
     /// Sends the nonce, and what the other side asked for.
@@ -141,9 +172,9 @@ impl Engine {
         contact.greetings += 1;
         contact.asked = Some(now);
         contact.expires = now + NONCE_LIFE;
-        let (link, nonce) = (contact.link, contact.nonce);
+        let (link, nonce, relayed) = (contact.link, contact.nonce, !contact.asked_beyond.is_empty());
         let first = self.hellos < 2;
-        self.send(key.2, link, Some(nonce), echo, Kind::Hello { first, moved: false });
+        self.send(key.2, link, Some(nonce), echo, Kind::Hello { first, moved: false, relayed });
     }
 
     /// How soon a stranger's frame deserves a greeting; none: not at all.
@@ -161,7 +192,10 @@ impl Engine {
                 (few || holds()).then_some(Duration::ZERO)
             }
             Kind::Have { query, .. } => self.queries.is_open(query).then_some(Duration::ZERO),
-            Kind::Bye | Kind::Enough { .. } | Kind::Doubt { .. } | Kind::Unknown(_) => None,
+            // a gateway is met like anybody else, when it says hello
+            Kind::Bye | Kind::Enough { .. } | Kind::Doubt { .. } | Kind::Relay { .. } | Kind::Unknown(_) => {
+                None
+            }
         }
     }
 
@@ -205,15 +239,19 @@ impl Engine {
         }
         let broadcast = arrival.broadcast || contact.broadcast;
         self.accept(message, Arrival { broadcast, ..arrival }, now);
+        self.table.note_relayed(&node, contact.relayed || !contact.asked_beyond.is_empty());
         for (parked, arrival) in contact.parked {
             self.accept(parked, arrival, now);
+        }
+        for (query, wants) in contact.asked_beyond {
+            self.asked((node, query), wants, Arrival { broadcast: true, ..arrival }, now);
         }
     }
 
     /// Another live node has our id: the one with the higher random part takes a new one.
     fn cloned(&mut self, other: BootId, message: &Message, arrival: Arrival) {
         if let Some(nonce) = message.ask {
-            let kind = Kind::Hello { first: false, moved: false };
+            let kind = Kind::Hello { first: false, moved: false, relayed: false };
             self.send(arrival.from, arrival.link, None, Some(nonce), kind);
         }
         if self.boot.random <= other.random {

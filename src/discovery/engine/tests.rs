@@ -3,4 +3,5 @@
 mod attack;
 mod find;
 mod meet;
+mod relay;
 mod world;

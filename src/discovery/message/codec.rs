@@ -3,11 +3,11 @@
 use std::net::{IpAddr, SocketAddr};
 
 use super::fields::{Fields, Reader, prefix};
-use super::{Answer, Kind, MAX_WANTS, Malformed, Message, Nonce, QueryId, Sender};
+use super::{Answer, Beyond, Kind, MAX_WANTS, Malformed, Message, Nonce, QueryId, Sender};
 use crate::digest::{Digest, StatedKey};
 use crate::discovery::{Holding, Wanted};
 use crate::policy::{ResourceKey, UrlKey};
-use crate::seal::GrantId;
+use crate::seal::{BootId, GrantId};
 use crate::tls::{NodeId, Pin};
 
 /// Longest texts, in bytes.
@@ -36,6 +36,7 @@ mod field {
     pub(super) const WANT: u8 = 15;
     pub(super) const ANSWER: u8 = 16;
     pub(super) const DIGEST: u8 = 17;
+    pub(super) const BEYOND: u8 = 18;
 }
 
 /// Fields of an answer, itself a list of fields.
@@ -57,9 +58,11 @@ const HAVE: u8 = 4;
 // 5 is kept for `Claim`
 const ENOUGH: u8 = 6;
 const DOUBT: u8 = 7;
+const RELAY: u8 = 8;
 
 const HELLO_FIRST: u8 = 1;
 const HELLO_MOVED: u8 = 2;
+const HELLO_RELAYED: u8 = 4;
 const HAVE_DONE: u8 = 1;
 const SERVES_HTTPS: u8 = 1;
 const SERVES_HTTP: u8 = 2;
@@ -175,12 +178,7 @@ impl Sender {
         to.put(field::VERSION, cut(&self.version, VERSION).as_bytes());
         to.put(field::LOAD, &[self.load]);
         if let Some(address) = self.advertise {
-            let mut value = address.port().to_be_bytes().to_vec();
-            match address.ip() {
-                IpAddr::V4(ip) => value.extend_from_slice(&ip.octets()),
-                IpAddr::V6(ip) => value.extend_from_slice(&ip.octets()),
-            }
-            to.put(field::ADVERTISE, &value);
+            to.put(field::ADVERTISE, &address_bytes(address));
         }
     }
 
@@ -208,6 +206,21 @@ impl Sender {
     }
 }
 
+impl Beyond {
+    fn encode(&self) -> Vec<u8> {
+        let run = [self.boot.counter, self.boot.random].map(u64::to_be_bytes).concat();
+        [self.node.as_bytes().as_slice(), &run, &address_bytes(self.address)].concat()
+    }
+
+    fn decode(value: &[u8]) -> Result<Self, Malformed> {
+        let (node, rest) = value.split_first_chunk().ok_or(Malformed)?;
+        let (counter, rest) = rest.split_first_chunk().ok_or(Malformed)?;
+        let (random, rest) = rest.split_first_chunk().ok_or(Malformed)?;
+        let boot = BootId { counter: u64::from_be_bytes(*counter), random: u64::from_be_bytes(*random) };
+        Ok(Self { node: NodeId::from_bytes(*node), boot, address: address(rest)? })
+    }
+}
+
 impl Kind {
     const fn code(&self) -> u8 {
         match self {
@@ -217,16 +230,21 @@ impl Kind {
             Self::Have { .. } => HAVE,
             Self::Enough { .. } => ENOUGH,
             Self::Doubt { .. } => DOUBT,
+            Self::Relay { .. } => RELAY,
             Self::Unknown(code) => *code,
         }
     }
 
     fn encode(&self, to: &mut Fields) {
         match self {
-            Self::Hello { first, moved } => {
-                to.put(field::FLAGS, &[join_flags(&[(*first, HELLO_FIRST), (*moved, HELLO_MOVED)])]);
+            Self::Hello { first, moved, relayed } => {
+                let flags = [(*first, HELLO_FIRST), (*moved, HELLO_MOVED), (*relayed, HELLO_RELAYED)];
+                to.put(field::FLAGS, &[join_flags(&flags)]);
             }
-            Self::Find { query, wants } => {
+            Self::Find { query, wants } | Self::Relay { query, wants, .. } => {
+                if let Self::Relay { asker, .. } = self {
+                    to.put(field::BEYOND, &asker.encode());
+                }
                 to.put(field::QUERY, &query.0);
                 for (number, wanted) in wants.iter().take(MAX_WANTS) {
                     let (code, key) = match wanted {
@@ -254,12 +272,13 @@ impl Kind {
         let flags = body.byte(field::FLAGS)?.unwrap_or(0);
         let query = || body.array(field::QUERY)?.map(QueryId).ok_or(Malformed);
         Ok(match body.byte(field::KIND)?.ok_or(Malformed)? {
-            HELLO => Self::Hello { first: flags & HELLO_FIRST != 0, moved: flags & HELLO_MOVED != 0 },
+            HELLO => Self::Hello {
+                first: flags & HELLO_FIRST != 0,
+                moved: flags & HELLO_MOVED != 0,
+                relayed: flags & HELLO_RELAYED != 0,
+            },
             BYE => Self::Bye,
-            FIND => {
-                let wants = body.every(field::WANT).take(MAX_WANTS).filter_map(|v| want(v).transpose());
-                Self::Find { query: query()?, wants: wants.collect::<Result<_, _>>()? }
-            }
+            FIND => Self::Find { query: query()?, wants: wants(body)? },
             HAVE => {
                 let answers = body.every(field::ANSWER).take(MAX_WANTS).map(Answer::decode);
                 let answers = answers.collect::<Result<_, _>>()?;
@@ -270,9 +289,18 @@ impl Kind {
                 let digest = body.array(field::DIGEST)?.ok_or(Malformed)?;
                 Self::Doubt { digest: Digest::from_bytes(digest) }
             }
+            RELAY => Self::Relay {
+                query: query()?,
+                asker: Beyond::decode(body.first(field::BEYOND).ok_or(Malformed)?)?,
+                wants: wants(body)?,
+            },
             other => Self::Unknown(other),
         })
     }
+}
+
+fn wants(body: &Reader<'_>) -> Result<Vec<(u8, Wanted)>, Malformed> {
+    body.every(field::WANT).take(MAX_WANTS).filter_map(|value| want(value).transpose()).collect()
 }
 
 /// A want; none if it is of a kind that this version does not know.
@@ -284,6 +312,15 @@ fn want(value: &[u8]) -> Result<Option<(u8, Wanted)>, Malformed> {
         WANT_STATED => Some((number, Wanted::Stated(StatedKey::from_bytes(prefix(key)?)))),
         _ => None,
     })
+}
+
+fn address_bytes(address: SocketAddr) -> Vec<u8> {
+    let mut value = address.port().to_be_bytes().to_vec();
+    match address.ip() {
+        IpAddr::V4(ip) => value.extend_from_slice(&ip.octets()),
+        IpAddr::V6(ip) => value.extend_from_slice(&ip.octets()),
+    }
+    value
 }
 
 fn address(value: &[u8]) -> Result<SocketAddr, Malformed> {

@@ -37,18 +37,29 @@ fn wants() -> impl Strategy<Value = (u8, Wanted)> {
     (any::<u8>(), kinds)
 }
 
+fn beyond() -> impl Strategy<Value = Beyond> {
+    (any::<[u8; 16]>(), any::<[u64; 2]>(), any::<SocketAddr>()).prop_map(
+        |(node, [counter, random], address)| {
+            let address = SocketAddr::new(address.ip(), address.port());
+            Beyond { node: NodeId::from_bytes(node), boot: BootId { counter, random }, address }
+        },
+    )
+}
+
 fn kinds() -> impl Strategy<Value = Kind> {
     let query = any::<[u8; 16]>().prop_map(QueryId);
     prop_oneof![
-        any::<[bool; 2]>().prop_map(|[first, moved]| Kind::Hello { first, moved }),
+        any::<[bool; 3]>().prop_map(|[first, moved, relayed]| Kind::Hello { first, moved, relayed }),
         Just(Kind::Bye),
         (query.clone(), prop::collection::vec(wants(), 0..=MAX_WANTS))
             .prop_map(|(query, wants)| Kind::Find { query, wants }),
+        (query.clone(), beyond(), prop::collection::vec(wants(), 0..=MAX_WANTS))
+            .prop_map(|(query, asker, wants)| Kind::Relay { query, asker, wants }),
         (query.clone(), prop::collection::vec(answers(), 0..=2), any::<bool>())
             .prop_map(|(query, answers, done)| Kind::Have { query, answers, done }),
         query.prop_map(|query| Kind::Enough { query }),
         any::<[u8; 32]>().prop_map(|bytes| Kind::Doubt { digest: Digest::from_bytes(bytes) }),
-        (8..=255_u8).prop_map(Kind::Unknown),
+        (9..=255_u8).prop_map(Kind::Unknown),
     ]
 }
 
@@ -73,7 +84,13 @@ fn hello() -> Message {
         advertise: None,
         load: 0,
     };
-    Message { sender, seq: 1, ask: None, echo: None, kind: Kind::Hello { first: true, moved: false } }
+    Message {
+        sender,
+        seq: 1,
+        ask: None,
+        echo: None,
+        kind: Kind::Hello { first: true, moved: false, relayed: false },
+    }
 }
 
 #[test]
@@ -122,6 +139,23 @@ fn questions_of_every_version_are_read() {
     assert_eq!(vectors.len(), 3);
 }
 
+/// `tests/fixtures/frames/relay-v1.json` holds questions as gateways of released versions pass them on.
+#[test]
+fn relayed_questions_of_every_version_are_read() {
+    let text = include_str!("../../../tests/fixtures/frames/relay-v1.json");
+    let vectors: Vec<serde_json::Value> = serde_json::from_str(text).unwrap();
+    for vector in &vectors {
+        let bytes = crate::digest::unhex(vector["body"].as_str().unwrap()).unwrap();
+        let Kind::Relay { asker, wants, .. } = Message::decode(&bytes).unwrap().kind else {
+            panic!("{vector}")
+        };
+        assert_eq!(asker.address.to_string(), vector["address"].as_str().unwrap());
+        assert_eq!((asker.boot.counter, asker.boot.random), (1, 2));
+        assert_eq!(wants.len(), 1);
+    }
+    assert_eq!(vectors.len(), 2);
+}
+
 /// What a version that does not know a kind of want makes of it, in any place.
 #[test]
 fn a_want_of_a_later_kind_is_passed_over_and_the_others_keep_their_numbers() {
@@ -148,6 +182,12 @@ fn the_largest_question_and_the_largest_answer_fit_into_a_frame() {
     let query = QueryId([7; 16]);
     let wants = (0..16).map(|n| (n, Wanted::Blob(Digest::of(&[n])))).collect();
     message.kind = Kind::Find { query, wants };
+    assert!(message.encode().len() <= MAX_BODY);
+    let Kind::Find { wants, .. } = message.kind.clone() else { panic!() };
+    let address = "[2001:db8::1]:8096".parse().unwrap();
+    let boot = BootId { counter: u64::MAX, random: u64::MAX };
+    let asker = Beyond { node: message.sender.node, boot, address };
+    message.kind = Kind::Relay { query, asker, wants };
     assert!(message.encode().len() <= MAX_BODY);
     let holding = Holding {
         digest: Some(Digest::of(b"x")),

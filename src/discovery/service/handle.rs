@@ -94,6 +94,7 @@ impl Discovery {
             sender: config.sender(parts.node, parts.pins),
             boot: parts.sealer.boot(),
             wait_max: config.wait_max,
+            gateway: config.gateway,
             holdings: parts.holdings,
             grants: parts.grants,
             seed,

@@ -53,6 +53,7 @@ impl Running {
             endpoints,
             seeds,
             wait_max: Duration::from_millis(250),
+            gateway: false,
             advertise: None,
         };
         let parts = Parts {

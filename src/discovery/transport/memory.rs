@@ -146,9 +146,13 @@ impl Transport for Memory {
         Ok(())
     }
 
-    fn broadcast(&mut self, frame: &[u8]) {
+    fn broadcast(&mut self, frame: &[u8], but: Option<Link>) {
         let mut hub = self.network.hub();
+        let but = self.endpoints.iter().find(|(_, link)| Some(*link) == but).map(|(endpoint, _)| endpoint);
         for (endpoint, _) in &self.endpoints {
+            if but.is_some_and(|but| but.shares_network(endpoint)) {
+                continue;
+            }
             if let Some(everybody) = endpoint.broadcast {
                 hub.carry(endpoint.local, everybody, frame);
             }

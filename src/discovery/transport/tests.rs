@@ -35,7 +35,7 @@ async fn suite<T: Transport>(mut nodes: [T; 3], port: u16) {
         assert_eq!(node.maintain(now()), None, "{:?}", node.view());
     }
     let [a, b, c] = &mut nodes;
-    a.broadcast(b"to all");
+    a.broadcast(b"to all", None);
     for node in [&mut *a, &mut *b, &mut *c] {
         let heard = next(node).await;
         assert_eq!((heard.bytes.as_slice(), heard.broadcast), (&b"to all"[..], true));
@@ -51,7 +51,7 @@ async fn suite<T: Transport>(mut nodes: [T; 3], port: u16) {
     a.send(endpoint(3, port).local, None, b"lost").unwrap();
     a.send(endpoint(9, port).local, None, b"found").unwrap();
     assert_eq!(next(b).await.bytes, b"found");
-    c.broadcast(b"again");
+    c.broadcast(b"again", None);
     let heard = next(b).await;
     assert_eq!((heard.bytes.as_slice(), heard.from), (&b"again"[..], endpoint(4, port).local));
     assert_eq!(b.view().len(), 1);
@@ -97,7 +97,7 @@ async fn an_address_that_is_not_there_leaves_the_others_alone() {
     udp.set_endpoints(&[absent, endpoint(2, port)], now());
     let view = udp.view();
     assert!(view[0].error.is_some() && !view[0].taken && view[1].error.is_none());
-    udp.broadcast(b"x");
+    udp.broadcast(b"x", None);
     assert_eq!(next(&mut udp).await.bytes, b"x");
 }
 
@@ -109,7 +109,7 @@ async fn a_node_without_broadcast_speaks_from_any_port() {
     let mut any = endpoint(3, 0);
     any.broadcast = Some(SocketAddr::from((Ipv4Addr::new(127, 255, 255, 255), port)));
     guest.set_endpoints(&[any], now());
-    guest.broadcast(b"hello");
+    guest.broadcast(b"hello", None);
     let heard = next(&mut node).await;
     assert_eq!(heard.from, guest.local_addresses()[0]);
     assert_ne!(heard.from.port(), port);

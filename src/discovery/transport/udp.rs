@@ -124,9 +124,12 @@ impl Transport for Udp {
         }
     }
 
-    fn broadcast(&mut self, frame: &[u8]) {
+    fn broadcast(&mut self, frame: &[u8], but: Option<Link>) {
+        let but = self.lines.iter().find(|line| Some(line.link) == but).map(|line| line.endpoint);
         for line in &mut self.lines {
-            line.broadcast(frame);
+            if but.is_none_or(|but| !but.shares_network(&line.endpoint)) {
+                line.broadcast(frame);
+            }
         }
     }
 

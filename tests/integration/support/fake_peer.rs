@@ -89,6 +89,7 @@ impl FakePeer {
             }],
             seeds: Vec::new(),
             wait_max: Duration::from_millis(250),
+            gateway: false,
             advertise: None,
         };
         let parts = Parts {

@@ -66,16 +66,64 @@ impl Lan {
         Ipv4Addr::new(10, 99, 0, number).into()
     }
 
+    /// Adds a second network, 10.98.0.0/24, whose router is the switch: broadcasts stay on their side.
+    pub fn add_second_network(&self) {
+        ip("link add br1 type bridge");
+        ip("addr add 10.98.0.254/24 broadcast 10.98.0.255 dev br1");
+        ip("link set br1 up");
+        std::fs::write("/proc/sys/net/ipv4/ip_forward", "1").unwrap();
+    }
+
+    /// Moves a machine to the second network; its address there.
+    pub fn move_to_second(&self, number: u8) -> IpAddr {
+        ip(&format!("link set s{number} master br1"));
+        self.run(number, "ip addr flush dev e0");
+        self.run(number, &format!("ip addr add 10.98.0.{number}/24 broadcast 10.98.0.255 dev e0"));
+        self.run(number, "ip route add default via 10.98.0.254");
+        Ipv4Addr::new(10, 98, 0, number).into()
+    }
+
+    /// Gives a machine a second card, on the second network.
+    pub fn join_second(&self, number: u8) {
+        let pid = self.holders[usize::from(number) - 1].id();
+        ip(&format!("link add t{number} type veth peer name e1 netns {pid}"));
+        ip(&format!("link set t{number} master br1 up"));
+        self.run(number, &format!("ip addr add 10.98.0.{number}/24 broadcast 10.98.0.255 dev e1"));
+        self.run(number, "ip link set e1 up");
+    }
+
+    /// Hides the second network behind the switch's address, but for this port of this machine.
+    pub fn masquerade_second(&self, port: u16, number: u8) {
+        for rule in [
+            "-t nat -A POSTROUTING -s 10.98.0.0/24 -o br0 -j MASQUERADE".to_owned(),
+            format!(
+                "-t nat -A PREROUTING -i br0 -d {SWITCH} -p udp --dport {port} -j DNAT --to 10.98.0.{number}"
+            ),
+            format!(
+                "-t nat -A PREROUTING -i br0 -d {SWITCH} -p tcp --dport {port} -j DNAT --to 10.98.0.{number}"
+            ),
+            "-A FORWARD -i br0 -m conntrack --ctstate DNAT -j ACCEPT".to_owned(),
+            "-A FORWARD -i br0 -m conntrack --ctstate NEW -j DROP".to_owned(),
+        ] {
+            let words = std::iter::once("iptables").chain(rule.split(' ')).map(str::to_owned);
+            output(&words.collect::<Vec<_>>());
+        }
+    }
+
     /// Describes a node on this machine: found by real broadcast on what interfaces it sees, nothing named.
     pub fn node(&self, number: u8, name: &str, site: &Site) -> LarderBuilder {
-        let address = self.address(number);
+        self.node_at(number, self.address(number), name, site)
+    }
+
+    /// The same with an address of its own.
+    pub fn node_at(&self, number: u8, address: IpAddr, name: &str, site: &Site) -> LarderBuilder {
         Larder::new(name)
             .peers(site)
             .inside(address, self.wrapper(number), "10.99.0.255")
             .list("peers.listen", &[])
             .list("peers.broadcast", &[])
             .list("proxy.listen", &[&format!("{address}:8098"), "127.0.0.1:8098"])
-            .list("proxy.allow", &["127.0.0.0/8", "10.99.0.0/24"])
+            .list("proxy.allow", &["127.0.0.0/8", "10.98.0.0/15"])
     }
 
     /// Runs a command on a machine and gives what it printed.

@@ -105,13 +105,28 @@ impl World {
         self.join_as(who, boot, &KEYS)
     }
 
+    /// A node on these networks, which are routed to each other; on several it is a gateway.
+    pub(super) fn join_on(&mut self, networks: &[u8]) -> usize {
+        let number = self.nodes.len();
+        self.join_at(number, BootId { counter: 1, random: number as u64 + 100 }, &KEYS, networks)
+    }
+
     fn join_as(&mut self, who: usize, boot: BootId, keys: &SiteKeys) -> usize {
+        self.join_at(who, boot, keys, &[0])
+    }
+
+    fn join_at(&mut self, who: usize, boot: BootId, keys: &SiteKeys, networks: &[u8]) -> usize {
         let number = self.nodes.len();
         let [high, low] = u16::try_from(number + 1).unwrap().to_be_bytes();
-        let address = SocketAddr::from(([10, 0, high, low], 8096));
+        let endpoint = |network: &u8| Endpoint {
+            local: SocketAddr::from(([10, *network, high, low], 8096)),
+            broadcast: Some(SocketAddr::from(([10, *network, 255, 255], 8096))),
+            index: 0,
+        };
+        let endpoints: Vec<_> = networks.iter().map(endpoint).collect();
+        let address = endpoints[0].local;
         let mut memory = self.network.join();
-        let endpoint = Endpoint { local: address, broadcast: Some(everybody()), index: 0 };
-        memory.set_endpoints(&[endpoint], self.now());
+        memory.set_endpoints(&endpoints, self.now());
         let (held, grants) = (Arc::new(Held::default()), Grants::new(self.clock.clone()));
         let mut seed = [0; 32];
         seed[..8].copy_from_slice(&boot.random.to_be_bytes());
@@ -119,6 +134,7 @@ impl World {
             sender: sender(who),
             boot,
             wait_max: WAIT_MAX,
+            gateway: networks.len() > 1,
             holdings: held.clone(),
             grants: grants.clone(),
             seed,
@@ -222,11 +238,12 @@ impl Node {
                 let frame = self.sealer.seal(&body).unwrap();
                 match to {
                     Destination::One(address, link) => self.memory.send(address, Some(link), &frame).unwrap(),
+                    Destination::Beyond(link) => self.memory.broadcast(&frame, Some(link)),
                     Destination::Everyone(also) => {
                         for (address, link) in also {
                             self.memory.send(address, link, &frame).unwrap();
                         }
-                        self.memory.broadcast(&frame);
+                        self.memory.broadcast(&frame, None);
                     }
                 }
             }
