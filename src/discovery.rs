@@ -16,12 +16,14 @@ mod wait;
 use std::time::Duration;
 
 pub use config::{Advertise, Config, ConfigError, Endpoint, Seed};
-pub use engine::{Action, Arrival, Counts, Destination, Engine, Event, FindingId, OFFERS, Setup};
-pub use holding::{Holding, Holdings, Wanted};
+pub use engine::{
+    Action, Arrival, Asking, CLAIMS, Counts, Destination, Engine, Event, FindingId, OFFERS, Setup,
+};
+pub use holding::{Asker, Holding, Holdings, Partial, Wanted};
 pub use limit::{Limit, Rate as RateOf};
 pub use message::{Answer, Beyond, Kind, MAX_WANTS, Malformed, Message, Nonce, QueryId, Sender};
 pub use peer::{Offer, Peer};
-pub use service::{Discovery, Finding, Parts, Service, StartError};
+pub use service::{Discovery, Finding, Heard, Parts, Service, StartError};
 pub use table::Marks;
 pub use transport::{Datagram, InterfaceView, Link, Memory, Network, Transport, Udp};
 pub use wait::Wait;

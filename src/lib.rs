@@ -40,6 +40,7 @@ pub mod origin;
 pub mod discovery;
 pub mod peer;
 pub mod mormot;
+pub mod swarm;
 // fifth floor: the engine
 pub mod fetch;
 // sixth floor: faces

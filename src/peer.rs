@@ -2,7 +2,8 @@
 //! reads from a neighbour, [`rank`](order) chooses among several.
 //!
 //! Two things can be asked for: `GET /blob/sha256:<hex>` is the bytes of a blob, with ranges;
-//! `GET /resource/<hex>` is a stored response head, as JSON ([`ResourceHead`]). Every request carries a token
+//! `GET /resource/<hex>` is a response head, as JSON ([`ResourceHead`]), or with `Accept: application/octet-stream`
+//! its bytes. Both also give what this node is itself still receiving: ranges that are still to come wait. Every request carries a token
 //! sealed with the site's key that names grant, thing, asker and holder. Without such a token nothing is
 //! looked up, so that a stranger gets the same answer whether the thing is here or not; three such strangers'
 //! requests and the address is refused for a while.
@@ -23,11 +24,11 @@ use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
 
-pub use client::{Client, Deadlines, PullError, Pulled};
+pub use client::{Arrived, Client, Deadlines, PullError, Pulled};
 pub use rank::{Standing, order};
-pub use server::{Found, Limits, Server, ServerParts, Shelf};
+pub use server::{Absent, Coming, Found, Limits, Server, ServerParts, Shelf};
 pub use tally::{Exchanged, Tally};
-pub use wire::ResourceHead;
+pub use wire::{ArrivingHead, ResourceHead};
 
 use crate::http::Uplink;
 use crate::net::precedence::Precedence;

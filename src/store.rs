@@ -24,6 +24,7 @@ mod growing;
 mod ingest;
 mod layout;
 mod lock;
+mod pieces;
 mod quarantine;
 mod recovery;
 mod slice;
@@ -40,8 +41,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::digest::{Algorithm, Digest};
 
 pub use blob::{Blob, Reader};
-pub use growing::{End, Failure, Follower, Growing, Hold, Mark, Progress, WriteError, WriteNote, Writer};
+pub use growing::{End, Failure, Follower, Growing, Hold, Progress, WriteError, WriteNote, Writer};
 pub use ingest::{Committed, Ingest};
+pub use pieces::{PIECE_SIZE, PieceHash, PieceHasher};
 pub use recovery::PartialRecord;
 
 use blob::Doubts;

@@ -5,21 +5,23 @@ use std::sync::Arc;
 use crate::cache::Cache;
 use crate::clock::SharedClock;
 use crate::digest::Digest;
-use crate::discovery::{Holding, Holdings, Wanted};
+use crate::discovery::{Asker, Holding, Holdings, Wanted};
+use crate::fetch::Engine;
 use crate::index::ResourceRecord;
-use crate::peer::{self, Found, ResourceHead, Shelf};
-use crate::policy::{self, ResourceKey};
+use crate::peer::{self, Absent, Found, ResourceHead, Shelf};
+use crate::policy::{self, ResourceKey, UrlKey};
 
 /// Answers neighbours' questions from memory.
 #[derive(Clone)]
 pub(super) struct Shared {
     cache: Cache,
+    engine: Engine,
     server: peer::Server,
 }
 
 impl Shared {
-    pub(super) fn new(cache: Cache, server: peer::Server) -> Self {
-        Self { cache, server }
+    pub(super) fn new(cache: Cache, engine: Engine, server: peer::Server) -> Self {
+        Self { cache, engine, server }
     }
 
     fn of_blob(&self, digest: &Digest) -> Option<Holding> {
@@ -48,12 +50,12 @@ impl Shared {
             complete: true,
             busy: self.server.uplink().is_busy(),
             guarded: false,
+            partial: None,
         })
     }
-}
 
-impl Holdings for Shared {
-    fn lookup(&self, wanted: &Wanted) -> Option<Holding> {
+    /// What is held whole.
+    fn held(&self, wanted: &Wanted) -> Option<Holding> {
         match wanted {
             Wanted::Url(url) => {
                 let variants = self.cache.variants(url);
@@ -64,6 +66,16 @@ impl Holdings for Shared {
             Wanted::Stated(key) => self.of_blob(&self.cache.index().blob_of(key)?),
             Wanted::Blob(digest) => self.of_blob(digest),
         }
+    }
+}
+
+impl Holdings for Shared {
+    fn lookup(&self, wanted: &Wanted, asker: Option<Asker>) -> Option<Holding> {
+        let arriving = || {
+            let holding = self.engine.arriving(wanted, asker)?;
+            Some(Holding { busy: holding.busy || self.server.uplink().is_busy(), ..holding })
+        };
+        self.held(wanted).or_else(arriving)
     }
 
     fn load(&self) -> u8 {
@@ -92,8 +104,9 @@ pub(super) fn shareable(cache: &Cache, digest: &Digest) -> Option<(u64, Option<R
 }
 
 /// What the peer server gives out.
-pub(super) fn shelf(cache: &Cache, clock: &SharedClock) -> Shelf {
+pub(super) fn shelf(cache: &Cache, engine: &Engine, clock: &SharedClock) -> Shelf {
     let (blobs, heads, clock) = (cache.clone(), cache.clone(), Arc::clone(clock));
+    let (arriving, fetching) = (engine.clone(), engine.clone());
     Shelf {
         open: Box::new(move |digest| {
             let cache = blobs.clone();
@@ -103,18 +116,33 @@ pub(super) fn shelf(cache: &Cache, clock: &SharedClock) -> Shelf {
                 Some(Found { size, body: Box::new(move |range| blob.body(range)) })
             })
         }),
-        head: Box::new(move |key| {
-            let (cache, clock) = (heads.clone(), Arc::clone(&clock));
+        head: Box::new(move |key, pieces| {
+            let (cache, engine, clock) = (heads.clone(), fetching.clone(), Arc::clone(&clock));
             Box::pin(async move {
-                let record =
-                    cache.resource(&ResourceKey::from_bytes(key)).filter(|record| record.shareable)?;
-                Some(ResourceHead {
-                    head: policy::shared_fields(&record.answer.head),
-                    age: policy::age(&record.answer, clock.now()).as_secs(),
-                    digest: record.digest,
-                    size: record.size,
-                })
+                match engine.arriving_head(key, pieces).await {
+                    Some(told) => told,
+                    None => stored_head(&cache, key, &clock).ok_or(Absent::NotHere),
+                }
             })
         }),
+        arriving: Box::new(move |thing, asker| arriving.arriving_bytes(thing, asker)),
     }
+}
+
+/// The head of a stored response, by its own name or by its URL's.
+fn stored_head(cache: &Cache, key: [u8; 32], clock: &SharedClock) -> Option<ResourceHead> {
+    let by_url = || {
+        let variants = cache.variants(&UrlKey::from_bytes(key)).into_iter();
+        variants.filter(|record| record.answer.head.status == 200).max_by_key(|r| r.answer.response_time)
+    };
+    let record = cache.resource(&ResourceKey::from_bytes(key)).or_else(by_url)?;
+    record.shareable.then(|| ResourceHead {
+        head: policy::shared_fields(&record.answer.head),
+        age: policy::age(&record.answer, clock.now()).as_secs(),
+        digest: record.digest,
+        size: record.size,
+        resource: Some(record.resource_key),
+        first_hand: record.first_hand,
+        arriving: None,
+    })
 }

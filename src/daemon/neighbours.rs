@@ -117,7 +117,7 @@ impl Site {
             pins: vec![self.identity.pin()],
             sealer: Sealer::new(keys.clone(), boot).map_err(DaemonError::failed)?,
             grants,
-            holdings: Arc::new(Shared::new(self.cache.clone(), server.clone())),
+            holdings: Arc::new(Shared::new(self.cache.clone(), self.engine.clone(), server.clone())),
             clock: Arc::clone(&self.clock),
             health: self.health.clone(),
         };
@@ -210,7 +210,7 @@ impl Site {
             keys: keys.clone(),
             grants: grants.clone(),
             bans: self.bans.clone(),
-            shelf: shelf(&self.cache, &self.clock),
+            shelf: shelf(&self.cache, &self.engine, &self.clock),
             uplink: self.uplink.clone(),
             limits: peer::Limits::default(),
             tally: self.tally.clone(),

@@ -6,6 +6,7 @@
 
 mod action;
 mod answer;
+mod claim;
 mod contact;
 mod query;
 mod relay;
@@ -17,9 +18,11 @@ use std::time::{Duration, Instant};
 
 pub use action::{Action, Arrival, Counts, Destination, Event, FindingId, Setup};
 use answer::Answering;
+pub use claim::CLAIMS;
+use claim::Claims;
 use contact::Contacts;
-pub use query::OFFERS;
 use query::Queries;
+pub use query::{Asking, OFFERS};
 use schedule::{Schedule, Task};
 
 use super::limit::{Limit, Rate};
@@ -54,6 +57,7 @@ pub struct Engine {
     marks: Marks,
     contacts: Contacts,
     answering: Answering,
+    claims: Claims,
     queries: Queries,
     wait: Wait,
     schedule: Schedule,
@@ -91,6 +95,7 @@ impl Engine {
             marks: Marks::default(),
             contacts: Contacts::default(),
             answering: Answering::default(),
+            claims: Claims::default(),
             queries: Queries::default(),
             wait: Wait::new(setup.wait_max),
             schedule: Schedule::default(),
@@ -275,6 +280,11 @@ impl Engine {
                 }
             }
             Kind::Find { query, wants } => {
+                let passed_on = self.relay((node, query), &wants, arrival, now);
+                self.asked_of_gateway(passed_on, (node, query), wants, arrival, now);
+            }
+            Kind::Claim { query, wants } => {
+                self.claimed(node, &wants, now);
                 let passed_on = self.relay((node, query), &wants, arrival, now);
                 self.asked_of_gateway(passed_on, (node, query), wants, arrival, now);
             }

@@ -2,6 +2,7 @@
 
 use crate::digest::{Digest, StatedKey};
 use crate::policy::{ResourceKey, UrlKey};
+use crate::tls::NodeId;
 
 /// What a `Find` asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -35,12 +36,36 @@ pub struct Holding {
     pub busy: bool,
     /// Whether it answered credentials: for those alone whom the origin lets in.
     pub guarded: bool,
+    /// Where it stands among the nodes that receive it, while it has not got all of it.
+    pub partial: Option<Partial>,
+}
+
+/// A thing that a node is still receiving.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Partial {
+    /// The node that gets it from outside: the others read from it, or from each other.
+    pub root: NodeId,
+    /// How many nodes stand between: 0 is the root itself.
+    pub depth: u8,
+    /// How many bytes it has.
+    pub received: u64,
+    /// Who reads from it, where it has no room for more: they may have.
+    pub readers: Vec<NodeId>,
+}
+
+/// Who asks what a node has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Asker {
+    /// The node.
+    pub node: NodeId,
+    /// Whether it asks this node alone, and so means to read from it.
+    pub direct: bool,
 }
 
 /// What this node has; asked on the discovery task, so it answers from memory and at once.
 pub trait Holdings: Send + Sync {
-    /// What this node has of it and may share.
-    fn lookup(&self, wanted: &Wanted) -> Option<Holding>;
+    /// What this node has of it and may share. Where it is named, an asker who could read may be kept a place.
+    fn lookup(&self, wanted: &Wanted, asker: Option<Asker>) -> Option<Holding>;
 
     /// How busy this node is with serving neighbours: 0 idle, 255 full.
     fn load(&self) -> u8 {

@@ -83,6 +83,13 @@ pub enum Kind {
         /// What is asked for, each with its number within the question.
         wants: Vec<(u8, Wanted)>,
     },
+    /// Who has this? Where nobody has, and nobody outranks me, I fetch it for all of us.
+    Claim {
+        /// The question's name.
+        query: QueryId,
+        /// What is asked for, each with its number within the question.
+        wants: Vec<(u8, Wanted)>,
+    },
     /// I have this.
     Have {
         /// The question.

@@ -14,12 +14,13 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tokio::sync::mpsc;
+use futures_util::FutureExt as _;
+use tokio::sync::{mpsc, oneshot};
 
-pub use finding::Finding;
+pub use finding::{Finding, Heard};
 pub use handle::{Discovery, Parts, StartError};
 
-use super::engine::{Action, Arrival, Destination, Engine, FindingId};
+use super::engine::{Action, Arrival, Asking, Destination, Engine, FindingId};
 use super::transport::{Datagram, Transport};
 use super::{Endpoint, Offer, Wanted};
 use crate::clock::SharedClock;
@@ -33,6 +34,8 @@ use seeds::Seeds;
 
 /// How many commands are taken at once; finds among them share frames.
 const BATCH: usize = 64;
+/// How many datagrams that have come already are heard before anything is taken for silent.
+const HEARD_FIRST: usize = 64;
 /// How long what is shown may lag behind.
 const SHOW_EVERY: Duration = Duration::from_millis(250);
 /// The length of a mORMot peer's frame; no frame of ours is as long.
@@ -42,8 +45,10 @@ const FOREIGN_EVERY: Duration = Duration::from_secs(3600);
 
 /// What the handle asks of the task.
 enum Command {
-    Find(FindingId, Wanted, mpsc::Sender<Update>),
+    Find(FindingId, Asking, Wanted, mpsc::Sender<Update>),
     Forget(FindingId),
+    /// Say when all that has come so far has been heard and answered.
+    CatchUp(oneshot::Sender<()>),
     Doubt(NodeId, Digest),
     Nominate(std::net::SocketAddr),
     Endpoints(Vec<Endpoint>),
@@ -53,6 +58,8 @@ enum Command {
 /// What the task tells a finding.
 enum Update {
     Offer(Offer),
+    /// A neighbour claims it.
+    Claimed(NodeId),
     Decided,
 }
 
@@ -108,6 +115,7 @@ impl<T: Transport> Service<T> {
                 }
                 Woken::Timer => {}
             }
+            self.hear_what_came(now);
             self.on_time(now);
         }
         let bye = self.engine.stop(self.now());
@@ -125,6 +133,17 @@ impl<T: Transport> Service<T> {
             }
             seeds = self.seeds.resolved() => Woken::Seeds(seeds),
             () = timer => Woken::Timer,
+        }
+    }
+
+    /// Whoever was held up itself must not take for silence what it has not looked at.
+    fn hear_what_came(&mut self, now: Instant) {
+        for _ in 0..HEARD_FIRST {
+            match self.transport.receive().now_or_never() {
+                Some(Some(datagram)) => self.datagram(&datagram, now),
+                Some(None) => self.maintain(now),
+                None => return,
+            }
         }
     }
 
@@ -199,14 +218,20 @@ impl<T: Transport> Service<T> {
         let mut wants = Vec::new();
         for command in batch {
             match command {
-                Command::Find(finding, wanted, updates) => {
+                Command::Find(finding, how, wanted, updates) => {
                     self.findings.insert(finding, updates);
-                    wants.push((finding, wanted));
+                    wants.push((how, (finding, wanted)));
                 }
                 Command::Forget(finding) => {
                     // it may stand in this very batch
-                    wants.retain(|(wanted, _)| *wanted != finding);
+                    wants.retain(|(_, (wanted, _))| *wanted != finding);
                     self.forget(finding);
+                }
+                Command::CatchUp(done) => {
+                    self.hear_what_came(now);
+                    if done.send(()).is_err() {
+                        tracing::trace!("nobody waits for what was heard");
+                    }
                 }
                 Command::Doubt(node, digest) => {
                     let actions = self.engine.doubt(&node, digest, now);
@@ -232,8 +257,15 @@ impl<T: Transport> Service<T> {
                 }
             }
         }
-        if !wants.is_empty() {
-            let actions = self.engine.find(&wants, now);
+        self.ask(wants, now);
+    }
+
+    /// Questions of one kind share frames.
+    fn ask(&mut self, mut wants: Vec<(Asking, (FindingId, Wanted))>, now: Instant) {
+        while let Some((how, _)) = wants.first().copied() {
+            let alike: Vec<_> =
+                wants.extract_if(.., |(other, _)| *other == how).map(|(_, want)| want).collect();
+            let actions = self.engine.find(how, &alike, now);
             self.perform(actions);
         }
     }
@@ -243,6 +275,7 @@ impl<T: Transport> Service<T> {
             match action {
                 Action::Send { to, body } => self.send(&to, &body),
                 Action::Offer(finding, offer) => self.tell(finding, Update::Offer(*offer)),
+                Action::Claimed(finding, node) => self.tell(finding, Update::Claimed(node)),
                 Action::Decided(finding) => self.tell(finding, Update::Decided),
                 Action::Closed(finding) => {
                     self.findings.remove(&finding);

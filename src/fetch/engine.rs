@@ -1,22 +1,22 @@
-//! The way of a want: what is held, what runs, what has to be fetched.
+//! The engine: what it is built from, and the doors into it.
+
+mod case;
+mod way;
 
 use std::sync::Arc;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
-use http::{HeaderValue, Method, Request, Response};
+use http::{HeaderValue, Request, Response};
 use tokio::sync::Semaphore;
 
 use super::delivery::{self, Cuts};
 use super::error::FetchError;
-use super::flight::{FlightKey, Flights, Found, Part};
-use super::follow::{AHEAD, soon_there};
-use super::guarded::Admitted;
+use super::flight::{FlightKey, Flights};
 use super::judge::Judge;
 use super::known::KnownAnswers;
 use super::learn::{Learned, Lessons};
 use super::ledger::{From, Ledger};
 use super::neighbours::Neighbours;
-use super::origin_side::Upstream;
 use super::outcome::{CacheStatus, Given, Reply, Switched};
 use super::parts::AT_ONCE;
 use super::reasons::Reasons;
@@ -29,12 +29,13 @@ use crate::clock::SharedClock;
 use crate::digest::Stated;
 use crate::ecosystem;
 use crate::http::{Body, Target};
-use crate::index::ResourceRecord;
 use crate::mormot::Mormot;
 use crate::origin::{self, Origin, Reach};
-use crate::policy::{self, Plan, Rule, Rules, UrlKey};
+use crate::policy::{self, Rules, UrlKey};
 use crate::range::RangeRequest;
 use crate::shutdown::{Drain, Shutdown};
+
+pub(super) use case::Case;
 
 /// The engine; a cheap clone.
 #[derive(Debug, Clone)]
@@ -82,23 +83,6 @@ pub(super) struct Inner {
     pub(super) lessons: Lessons,
     pub(super) asked: Asked,
     pub(super) known: KnownAnswers,
-}
-
-/// A want and what the rules say of its URL.
-#[derive(Debug, Clone)]
-pub(super) struct Case {
-    pub(super) want: Want,
-    pub(super) url: UrlKey,
-    pub(super) rule: Rule,
-    pub(super) judge: Judge,
-    /// What was stated for its URL, where neither the client nor the URL says what it is.
-    pub(super) learned: Learned,
-    /// Why it goes forward.
-    pub(super) why: &'static str,
-    /// The origin's own word within this request: it would give this client the thing, with this head.
-    pub(super) admitted: Option<Admitted>,
-    /// Whatever comes is for those alone whom the origin lets in.
-    pub(super) guarded: bool,
 }
 
 impl Engine {
@@ -231,174 +215,6 @@ impl Engine {
         Judge::binding(want.stated.or(named), |stated| self.0.cache.index().blob_of(&stated.key()))
     }
 
-    /// Where a strong digest must hold, what a URL led to earlier is no answer: the thing itself was looked for
-    /// before. A weak one chooses among what the URL led to.
-    fn may_answer(&self, case: &Case, stored: &ResourceRecord) -> bool {
-        match (case.judge.bound(), case.judge.named()) {
-            (None, _) => true,
-            (Some(_), Some(_)) => false,
-            (Some(weak), None) => {
-                let known = |blob| self.0.cache.index().digest_of(&blob, weak.algorithm());
-                stored.digest.and_then(known) == Some(weak)
-            }
-        }
-    }
-
-    /// Reckons the algorithm of `stated` of what this URL led to, once for each blob.
-    async fn reckon_held(&self, case: &Case, stated: Stated) {
-        for stored in self.0.cache.variants(&case.url) {
-            if let Some(digest) = stored.digest.filter(|_| stored.variance.matches(&case.want.headers)) {
-                self.0.cache.reckon(&digest, stated.algorithm()).await;
-            }
-        }
-    }
-
-    async fn serve_or_fetch(&self, mut case: Case) -> Result<Reply, FetchError> {
-        let mut variants = self.0.cache.variants(&case.url);
-        variants.retain(|variant| self.may_answer(&case, variant) && !self.is_outdated(&case, variant));
-        // the newest that matches (RFC 9111 section 4.1) and whose bytes are still here
-        let usable = |v: &&Arc<ResourceRecord>| {
-            let is_held = v.digest.is_none_or(|digest| self.0.cache.holds(&digest).is_some());
-            is_held && v.variance.matches(&case.want.headers)
-        };
-        let stored = variants.iter().filter(usable).max_by_key(|v| v.answer.response_time).cloned();
-        if stored.is_none() && !variants.is_empty() {
-            case.why = "vary-miss";
-        }
-        if stored.is_none()
-            && let Some(part) = self.held_part(&case).await
-        {
-            return Ok(part);
-        }
-        let plan = self.plan(&case, stored.as_ref().map(|stored| &stored.answer));
-        match case.learned.look_again(plan, &case, stored.as_deref()) {
-            Plan::Serve { .. } => {
-                if let Some(stored) = &stored
-                    && let Some(held) = self.open(stored, &case).await
-                {
-                    self.study(&case.want, stored);
-                    self.remember(&case, stored);
-                    return Ok(Reply { given: Given::Held(Box::new(held)), status: CacheStatus::hit() });
-                }
-                self.fetch_new(case, None, false).await
-            }
-            Plan::ServeAndRevalidate { .. } => {
-                if let Some(stored) = &stored
-                    && let Some(held) = self.open(stored, &case).await
-                {
-                    self.revalidate_behind(case, Arc::clone(stored));
-                    let status = CacheStatus::hit().remarked("stale while it is revalidated");
-                    return Ok(Reply { given: Given::Held(Box::new(held)), status });
-                }
-                self.fetch_new(case, None, false).await
-            }
-            Plan::Revalidate { stale_allowed } => {
-                case.why = "stale";
-                self.fetch_new(case, stored, stale_allowed).await
-            }
-            Plan::Fetch => match self.serve_learned(&case).await? {
-                Some(reply) => Ok(reply),
-                None => self.fetch_new(case, None, false).await,
-            },
-            Plan::Unavailable => Err(FetchError::NotHeld),
-            Plan::Pass(reason) => {
-                case.why = "bypass";
-                self.note_not_kept(&case, reason.to_string());
-                self.pass(&case).await
-            }
-        }
-    }
-
-    /// What the rules say of a want, given what is kept for it.
-    pub(super) fn plan(&self, case: &Case, stored: Option<&policy::Answer>) -> Plan {
-        let (want, now, config) = (&case.want, self.0.clock.now(), self.0.config.load());
-        policy::plan(&want.method, &want.headers, stored, &case.rule, now, config.stale_if_error.into())
-    }
-
-    /// The client has its answer; the next one shall have a fresh one.
-    fn revalidate_behind(&self, mut case: Case, stored: Arc<ResourceRecord>) {
-        case.why = "stale";
-        case.want.method = Method::GET;
-        case.want.headers = case.want.headers_for_whole();
-        super::want::drop_conditions(&mut case.want.headers);
-        case.want.interim = None;
-        let engine = self.clone();
-        // joined by the drain
-        drop(self.0.drain.spawn(async move {
-            match engine.fetch_new(case, Some(stored), true).await {
-                // a new version is received to its end, although nobody reads it
-                Ok(Reply { given: Given::Held(held), .. }) => held.settled().await,
-                Ok(_) => {}
-                Err(error) => tracing::debug!(%error, "failed to revalidate behind a client's back"),
-            }
-        }));
-    }
-
-    async fn fetch_new(
-        &self,
-        case: Case,
-        stored: Option<Arc<ResourceRecord>>,
-        stale_allowed: bool,
-    ) -> Result<Reply, FetchError> {
-        let key = case.flight_key();
-        if case.want.method == Method::HEAD {
-            return self.pass(&case).await;
-        }
-        let alone = !policy::joins(&case.want.method, &case.want.headers)
-            || (case.want.is_conditional() && stored.is_none())
-            || self.0.flights.is_alone(&case.url)
-            // others would be judged by what only this client stated
-            || (case.judge.binding && case.judge.named().is_none());
-        if alone && case.want.range().is_some() && stored.is_none() {
-            return self.part(case).await;
-        }
-        if alone {
-            return self.lead_alone(case, stored.map(|stored| (stored, stale_allowed))).await;
-        }
-        if stored.is_none() && !self.worth_the_whole(&case, key).await {
-            return self.part(case).await;
-        }
-        match self.0.flights.enter(key) {
-            Part::Lead(permit) => self.lead(case, stored.map(|s| (s, stale_allowed)), Some(permit)).await,
-            Part::Follow(watcher) => {
-                let was_pending = watcher.is_pending();
-                let found = watcher.found().await;
-                if let Found::Running(running) = &found
-                    && !was_pending
-                    && (policy::insists(&case.want.headers)
-                        || policy::must_confirm(&running.answer(), &case.rule))
-                {
-                    // what runs was answered before this request was made
-                    return self.lead_alone(case, stored.map(|stored| (stored, stale_allowed))).await;
-                }
-                self.follow(case, found, stored.map(|stored| (stored, stale_allowed))).await
-            }
-        }
-    }
-
-    /// Whether a range is better met by fetching the whole thing: where it begins at the start, or in what is left
-    /// of an earlier download, and has no end, where a running transfer has it or soon will, or where a neighbour
-    /// holds the thing. Any other range of something not held goes to the origin as it is, so that nobody waits for
-    /// bytes nobody asked for.
-    async fn worth_the_whole(&self, case: &Case, key: FlightKey) -> bool {
-        let Some(range) = case.want.range() else { return true };
-        if range == (RangeRequest::From { first: 0, last: None }) || self.begins_in_beginning(case, range) {
-            return true;
-        }
-        if let Some(running) = self.0.flights.running(key) {
-            return soon_there(&running, range);
-        }
-        match (self.judge_without_origin(case).asked(), self.lenders(case)) {
-            (Some(stated), Some(lenders)) => {
-                let near = matches!(range, RangeRequest::From { first, .. } if first <= AHEAD);
-                let is_small = |size: u64| size <= super::judge::WHOLE;
-                let holders = lenders.holders(&stated).await;
-                holders.iter().any(|offer| near || offer.holding.size.is_some_and(is_small))
-            }
-            _ => false,
-        }
-    }
-
     /// The client's own request to the origin and the origin's own answer.
     pub(super) async fn pass(&self, case: &Case) -> Result<Reply, FetchError> {
         if case.why == "request" {
@@ -436,6 +252,12 @@ impl Engine {
         self.0.neighbours.load_full().filter(|neighbours| neighbours.heard_lately())
     }
 
+    /// The neighbours, where they may take part in this want, whether any was heard or not.
+    pub(super) fn site(&self, case: &Case) -> Option<Arc<Neighbours>> {
+        let shared = !case.want.is_private() && case.rule.share;
+        self.0.neighbours.load_full().filter(|_| shared)
+    }
+
     pub(super) fn cuts(&self, case: &Case) -> Cuts {
         Cuts::new(self.0.cache.index().clone(), Arc::clone(&self.0.clock), case.want.client, case.url)
     }
@@ -447,29 +269,5 @@ impl Engine {
             Some(at) if first > 0 && first <= at => Err(FetchError::Cut),
             _ => Ok(()),
         }
-    }
-}
-
-impl Case {
-    pub(super) fn flight_key(&self) -> FlightKey {
-        self.judge.named().map_or(FlightKey::Url(self.url), FlightKey::Stated)
-    }
-
-    /// Whether strangers to the site may hear of it.
-    pub(super) fn may_be_told(&self) -> bool {
-        self.want.ask_peers && !self.want.is_private() && self.rule.share
-    }
-
-    /// The same, asked of nobody but the origin.
-    pub(super) fn without_peers(&self) -> Self {
-        let mut case = self.clone();
-        case.want.ask_peers = false;
-        case
-    }
-
-    pub(super) fn upstream(&self, headers: http::HeaderMap) -> Upstream {
-        let want = &self.want;
-        let (target, reach, interim) = (want.target.clone(), want.reach.clone(), want.interim.clone());
-        Upstream { target, headers, reach, interim }
     }
 }

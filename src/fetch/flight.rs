@@ -4,7 +4,7 @@
 //! then read from the transfer, from the store, or leave for the origin on their own. A leader that disappears
 //! fails its followers; none ever hangs.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -12,15 +12,21 @@ use tokio::sync::watch;
 
 use super::error::FetchError;
 use super::running::Running;
+use super::stand::Stand;
 use crate::clock::SharedClock;
 use crate::digest::Stated;
 use crate::index::ResourceRecord;
+use crate::peer::ResourceHead;
 use crate::policy::UrlKey;
 
 /// How long a URL whose answer could not be shared is neither joined nor claimed.
 const ALONE: Duration = Duration::from_secs(120);
 /// How many such URLs are remembered.
 const REMEMBERED: usize = 10_000;
+
+/// How long, and of how many, it is still told what a finished transfer's pieces were.
+const TOLD: Duration = Duration::from_secs(60);
+const FINISHED: usize = 64;
 
 /// What a flight is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -29,6 +35,18 @@ pub(super) enum FlightKey {
     Url(UrlKey),
     /// This very thing.
     Stated(Stated),
+}
+
+impl FlightKey {
+    /// Its name among neighbours: what they ask for.
+    pub(super) fn name(self) -> [u8; 32] {
+        match self {
+            Self::Url(url) => *url.as_bytes(),
+            Self::Stated(stated) => {
+                stated.sha256().map_or_else(|| *stated.key().as_bytes(), |digest| *digest.as_bytes())
+            }
+        }
+    }
 }
 
 /// What the leader found.
@@ -55,8 +73,32 @@ pub(super) struct Flights {
 
 #[derive(Debug, Default)]
 struct Table {
-    flights: HashMap<FlightKey, watch::Receiver<Option<Found>>>,
+    flights: HashMap<FlightKey, Flight>,
+    /// What was told last of transfers that ended well, by the names under which they were known.
+    finished: VecDeque<Finished>,
     alone: HashMap<UrlKey, Instant>,
+}
+
+#[derive(Debug)]
+struct Flight {
+    /// Its name among neighbours.
+    name: [u8; 32],
+    found: watch::Receiver<Option<Found>>,
+    /// Where this node stands with it; none: it is not shared.
+    stand: Option<Arc<Stand>>,
+}
+
+#[derive(Debug)]
+struct Finished {
+    keys: [[u8; 32]; 2],
+    until: Instant,
+    head: ResourceHead,
+}
+
+/// A flight that neighbours may take part in.
+pub(super) struct Shared {
+    pub(super) watcher: Watcher,
+    pub(super) stand: Arc<Stand>,
 }
 
 /// One's part in a flight.
@@ -88,10 +130,10 @@ impl Flights {
     pub(super) fn enter(&self, key: FlightKey) -> Part {
         let mut table = lock(&self.table);
         if let Some(flight) = table.flights.get(&key) {
-            return Part::Follow(Watcher(flight.clone()));
+            return Part::Follow(Watcher(flight.found.clone()));
         }
         let (sender, receiver) = watch::channel(None);
-        table.flights.insert(key, receiver);
+        table.flights.insert(key, Flight { name: key.name(), found: receiver, stand: None });
         Part::Lead(Permit { key, sender, table: Arc::clone(&self.table) })
     }
 
@@ -102,7 +144,7 @@ impl Flights {
 
     /// The transfer that runs for this key now, if its head is known.
     pub(super) fn running(&self, key: FlightKey) -> Option<Arc<Running>> {
-        match &*lock(&self.table).flights.get(&key)?.borrow() {
+        match &*lock(&self.table).flights.get(&key)?.found.borrow() {
             Some(Found::Running(running)) => Some(Arc::clone(running)),
             Some(Found::Confirmed(_) | Found::Stale(..) | Found::Leave | Found::Failed(_)) | None => None,
         }
@@ -111,11 +153,45 @@ impl Flights {
     /// All transfers whose head is known.
     pub(super) fn all(&self) -> Vec<Arc<Running>> {
         let table = lock(&self.table);
-        let found = table.flights.values().filter_map(|flight| match &*flight.borrow() {
+        let found = table.flights.values().filter_map(|flight| match &*flight.found.borrow() {
             Some(Found::Running(running)) => Some(Arc::clone(running)),
             Some(Found::Confirmed(_) | Found::Stale(..) | Found::Leave | Found::Failed(_)) | None => None,
         });
         found.collect()
+    }
+
+    /// The flight of this name, if neighbours may take part in it.
+    pub(super) fn shared(&self, name: &[u8; 32]) -> Option<Shared> {
+        lock(&self.table).flights.values().find(|flight| flight.name == *name)?.share()
+    }
+
+    /// The first flight whose transfer is such a one.
+    pub(super) fn shared_where(&self, is_it: impl Fn(&Running) -> bool) -> Option<Shared> {
+        let table = lock(&self.table);
+        let mut flights = table.flights.values().filter(|flight| flight.stand.is_some());
+        flights
+            .find(|flight| match &*flight.found.borrow() {
+                Some(Found::Running(running)) => is_it(running),
+                Some(_) | None => false,
+            })?
+            .share()
+    }
+
+    /// What is told of a transfer that ended well stays to be told for a while.
+    pub(super) fn finish(&self, keys: [[u8; 32]; 2], head: ResourceHead) {
+        let (mut table, now) = (lock(&self.table), self.clock.instant());
+        table.finished.retain(|finished| finished.until > now && finished.keys != keys);
+        if table.finished.len() >= FINISHED {
+            table.finished.pop_front();
+        }
+        table.finished.push_back(Finished { keys, until: now + TOLD, head });
+    }
+
+    /// What is told of a transfer that ended well a moment ago.
+    pub(super) fn finished(&self, key: &[u8; 32]) -> Option<ResourceHead> {
+        let (table, now) = (lock(&self.table), self.clock.instant());
+        let told = table.finished.iter().rfind(|one| one.until > now && one.keys.contains(key));
+        told.map(|finished| finished.head.clone())
     }
 
     /// Everybody goes alone for this URL for a while.
@@ -138,7 +214,21 @@ impl Flights {
     }
 }
 
+impl Flight {
+    fn share(&self) -> Option<Shared> {
+        let stand = Arc::clone(self.stand.as_ref()?);
+        Some(Shared { watcher: Watcher(self.found.clone()), stand })
+    }
+}
+
 impl Permit {
+    /// Neighbours may take part, where this node stands.
+    pub(super) fn stand(&self, stand: &Arc<Stand>) {
+        if let Some(flight) = lock(&self.table).flights.get_mut(&self.key) {
+            flight.stand = Some(Arc::clone(stand));
+        }
+    }
+
     /// Waits until nobody follows.
     pub(super) async fn unwatched(&self) {
         // one receiver is the table's own
@@ -161,7 +251,7 @@ impl Drop for Permit {
             let ours = table
                 .flights
                 .get(&self.key)
-                .is_some_and(|other| other.same_channel(&self.sender.subscribe()));
+                .is_some_and(|other| other.found.same_channel(&self.sender.subscribe()));
             if ours {
                 table.flights.remove(&self.key);
             }
@@ -181,6 +271,11 @@ impl Watcher {
     /// Whether the origin has still to answer.
     pub(super) fn is_pending(&self) -> bool {
         self.0.borrow().is_none()
+    }
+
+    /// What the leader found, if it has found anything yet.
+    pub(super) fn now(&self) -> Option<Found> {
+        self.0.borrow().clone()
     }
 
     /// What the leader found; waits for it. The leader's own deadlines bound the wait.

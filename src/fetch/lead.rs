@@ -1,5 +1,6 @@
 //! Going first: from a want to a running transfer, a confirmed stored answer, or the origin's own answer.
 
+mod join;
 mod partial;
 mod receive;
 
@@ -9,6 +10,7 @@ use http::header::{self, HeaderMap, HeaderValue};
 use http::{Method, Response, StatusCode};
 use tokio::sync::oneshot;
 
+use super::crowd::Crowd;
 use super::engine::{Case, Engine};
 use super::error::FetchError;
 use super::flight::{Found, Permit};
@@ -22,6 +24,7 @@ use super::origin_side::{self, Rest, content_length};
 use super::outcome::{CacheStatus, Given, Held, Reply};
 use super::resume::Note;
 use super::settings::Trust;
+use super::stand::Stand;
 use super::transfer::{Source, Transfer};
 use crate::clock::Timestamp;
 use crate::discovery::Finding;
@@ -29,7 +32,9 @@ use crate::ecosystem;
 use crate::http::{Body, StoredHead};
 use crate::index::ResourceRecord;
 use crate::origin::OriginError;
-use crate::policy::{self, Answer, NoStore, Variance};
+use crate::policy::{self, Answer, NoStore, ResourceKey, Variance};
+
+use join::Around;
 
 /// How many holders are tried before the origin.
 const HOLDERS: usize = 3;
@@ -43,6 +48,10 @@ pub(super) struct Lead {
     permit: Option<Permit>,
     /// Whether others may follow.
     leads: bool,
+    /// Where this node stands, where neighbours may follow.
+    stand: Option<Arc<Stand>>,
+    /// Those for whom this node goes to the origin.
+    crowd: Option<Crowd>,
 }
 
 /// What the leader came to.
@@ -70,11 +79,12 @@ impl Lead {
         stored: Option<(Arc<ResourceRecord>, bool)>,
         permit: Option<Permit>,
     ) -> Self {
-        Self { engine, case, stored, permit, leads: false }
+        Self { engine, case, stored, permit, leads: false, stand: None, crowd: None }
     }
 
     /// Tells client and followers, then runs the transfer to its end.
     pub(super) async fn run(mut self, mut reply: oneshot::Sender<Result<Reply, FetchError>>) {
+        self.take_stand();
         let permit = self.permit.take();
         let outcome = tokio::select! {
             outcome = self.find(permit.is_some()) => outcome,
@@ -128,30 +138,10 @@ impl Lead {
 
     async fn find(&mut self, leads: bool) -> Result<Outcome, FetchError> {
         self.leads = leads;
-        let judge = self.engine.judge_without_origin(&self.case);
-        if let Some(lenders) = self.engine.lenders(&self.case)
-            && let Some(stated) = judge.asked()
-        {
-            let offers = lenders.holders(&stated).await;
-            if self.case.admitted.is_none() && offers.iter().any(|offer| offer.holding.guarded) {
-                // a neighbour's word that the origin decides who may have it
-                let admitted = self.engine.admitted(&self.case).await?;
-                if admitted.is_none() {
-                    return self.ask_origin().await;
-                }
-                (self.case.admitted, self.case.guarded) = (admitted, true);
-            }
-            if self.case.admitted.is_none() && !offers.is_empty() && self.takes_no_heads() {
-                self.case.admitted = self.engine.told_by_origin(&self.case).await;
-                if self.case.admitted.is_none() {
-                    return self.ask_origin().await;
-                }
-            }
-            if let Some(transfer) = self.ask_holders(&lenders, judge, offers).await? {
-                return Ok(Outcome::Transfer(Box::new(transfer)));
-            }
+        match self.look_around().await? {
+            Around::Found(outcome) => Ok(*outcome),
+            Around::Origin(finding) => self.ask_origin(finding).await,
         }
-        self.ask_origin().await
     }
 
     /// Whether no neighbour is believed but for bytes: the head comes from the origin.
@@ -186,7 +176,7 @@ impl Lead {
                     continue;
                 }
             };
-            let head = told.cloned().unwrap_or_else(|| self.own_head(&offer, head, judge));
+            let head = told.cloned().unwrap_or_else(|| self.own_head(offer.holding.resource, head, judge));
             let arriving = self.unconfirmed(head, size);
             let Ok(begun) = self.begin(arriving.total).await else { return Ok(None) };
             let source = Source { body, from: From::Peer, offer: Some(offer) };
@@ -198,12 +188,12 @@ impl Lead {
     }
 
     /// A neighbour's head, if it is of this URL; of another URL only what the bytes are.
-    fn own_head(&self, offer: &Offer, head: Option<StoredHead>, judge: Judge) -> StoredHead {
+    fn own_head(&self, resource: Option<ResourceKey>, head: Option<StoredHead>, judge: Judge) -> StoredHead {
         let Some(head) = head.filter(|head| head.status == StatusCode::OK.as_u16()) else {
             return plain_head(judge.binding);
         };
         let variance = Variance::of(&head.headers(), &self.case.want.headers).unwrap_or_default();
-        let same = offer.holding.resource == Some(version_key(&self.case.url, &variance, &head));
+        let same = resource == Some(version_key(&self.case.url, &variance, &head));
         if same { head } else { kind_of_bytes(&head, judge.binding) }
     }
 
@@ -220,7 +210,7 @@ impl Lead {
         }
     }
 
-    async fn ask_origin(&mut self) -> Result<Outcome, FetchError> {
+    async fn ask_origin(&mut self, finding: Option<Finding>) -> Result<Outcome, FetchError> {
         let mut headers = self.case.want.headers_for_whole();
         if self.case.want.stated.is_some() {
             // a digest is of the bytes as they are, not as a server packs them on the way
@@ -233,7 +223,6 @@ impl Lead {
             partial = self.engine.beginning(&self.case);
         }
         let (upstream, origin) = (self.case.upstream(headers), self.engine.0.origin.clone());
-        let finding = self.ask_by_url();
         let asked = self.engine.0.clock.now();
         let tag = partial.as_ref().and_then(|(note, _)| note.answer.head.strong_etag().map(str::to_owned));
         let more = origin_side::range_fields(partial.as_ref().map(|(_, offset)| *offset), tag.as_deref());

@@ -7,8 +7,9 @@ use super::offer::{Lender, Offer, Way};
 use crate::digest::Digest;
 use crate::discovery::{self, Discovery, Finding, Peer, Wanted};
 use crate::http::{Body, StoredHead};
-use crate::peer::{Client, Holder, PullError, Standing, order};
+use crate::peer::{Arrived, Client, Holder, PullError, ResourceHead, Standing, order};
 use crate::policy::{ResourceKey, UrlKey, Variance};
+use crate::seal::Thing;
 use crate::tls::NodeId;
 
 /// The neighbours, once their keys are derived; a cheap clone.
@@ -39,14 +40,67 @@ impl Neighbours {
         self.discovery.find(Wanted::Url(url))
     }
 
+    /// Who this node is to them.
+    pub(super) fn me(&self) -> NodeId {
+        self.client.node()
+    }
+
+    /// How long one of them may take to answer.
+    pub(super) fn patience(&self) -> Duration {
+        self.discovery.wait_max()
+    }
+
+    /// Asks who has it, and says that this node fetches it where nobody else does.
+    pub(super) fn claim(&self, wanted: Wanted) -> Finding {
+        self.discovery.claim(wanted)
+    }
+
+    /// Asks one of them; none if it has nothing of it or is silent.
+    pub(super) async fn ask_one(&self, node: NodeId, wanted: Wanted) -> Option<discovery::Offer> {
+        self.discovery.find_at(node, wanted).decided().await.into_iter().find(|offer| offer.peer.node == node)
+    }
+
+    /// What one of them says of a thing it is receiving.
+    pub(super) async fn told(
+        &self,
+        offer: &discovery::Offer,
+        key: [u8; 32],
+        pieces: u64,
+    ) -> Result<ResourceHead, PullError> {
+        let told = self.client.head(&holder(&offer.peer), offer.grant, key, pieces).await;
+        if let Err(PullError::Unreachable(_)) = &told {
+            self.discovery.failed(offer.peer.node);
+        }
+        told
+    }
+
+    /// The bytes of a thing that one of them may still be receiving.
+    pub(super) async fn pull_arriving(
+        &self,
+        offer: &discovery::Offer,
+        wanted: Wanted,
+        from: u64,
+    ) -> Result<Arrived, PullError> {
+        let thing = match wanted {
+            Wanted::Url(url) => Thing::Resource(*url.as_bytes()),
+            Wanted::Blob(digest) => Thing::Blob(digest),
+            Wanted::Stated(key) => Thing::Resource(*key.as_bytes()),
+        };
+        let pulled = self.client.pull_arriving(&holder(&offer.peer), offer.grant, thing, from).await;
+        if let Err(PullError::Unreachable(_)) = &pulled {
+            self.discovery.failed(offer.peer.node);
+        }
+        pulled
+    }
+
+    /// A node's word or bytes were wrong: it is no source for a while.
+    pub(super) fn distrust(&self, node: NodeId) {
+        self.discovery.quarantine(node);
+    }
+
     /// Those that hold a thing whole, in the order they came; waits as long as discovery says.
     pub(super) async fn holders(&self, wanted: Wanted) -> Vec<Offer> {
-        let offers = self.discovery.find(wanted).decided().await;
-        let mut offers = ranked(offers.into_iter().filter(is_usable).collect());
-        // asked by another algorithm, holders say which blob it is: halves of two blobs are never joined
-        let named = offers.iter().find_map(|offer| offer.holding.digest);
-        offers.retain(|offer| offer.holding.digest.is_some() && offer.holding.digest == named);
-        offers
+        alike(self.discovery.find(wanted).decided().await)
     }
 
     /// The bytes of what it offers, from `from` on.
@@ -66,7 +120,7 @@ impl Neighbours {
     pub(super) async fn head(&self, offer: &Offer) -> Option<StoredHead> {
         let resource = offer.holding.resource?;
         let Way::Site { peer, grant } = &offer.way else { return None };
-        match self.client.head(&holder(peer), *grant, *resource.as_bytes()).await {
+        match self.client.head(&holder(peer), *grant, *resource.as_bytes(), 0).await {
             Ok(head) => Some(head.head),
             Err(error) => {
                 tracing::debug!(%error, peer.node = %peer.node, "a neighbour gave no head");
@@ -83,6 +137,15 @@ impl Neighbours {
             self.discovery.doubt(node, digest);
         }
     }
+}
+
+/// Those that hold one and the same blob. Asked by another algorithm, holders say which blob it is: halves of two blobs
+/// are never joined.
+pub(super) fn alike(offers: Vec<discovery::Offer>) -> Vec<Offer> {
+    let mut offers = ranked(offers.into_iter().filter(is_usable).collect());
+    let named = offers.iter().find_map(|offer| offer.holding.digest);
+    offers.retain(|offer| offer.holding.digest.is_some() && offer.holding.digest == named);
+    offers
 }
 
 fn holder(peer: &Peer) -> Holder {
@@ -145,6 +208,11 @@ pub(super) async fn heard(
             tracing::debug!("too few witnesses have spoken in time");
         }
     }
+    // others that went to the origin too are looked at once the transfer runs
+    offers
+        .iter()
+        .filter(|offer| offer.holding.partial.is_some())
+        .for_each(|offer| finding.keep(offer.clone()));
     witnessed(&offers, version, word)
 }
 

@@ -6,12 +6,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::delivery::{OpenCut, Tally};
 use super::judge::Judge;
 use super::ledger::From;
+use super::neighbours::version_key;
 use super::outcome;
 use super::view::TransferView;
 use crate::clock::Timestamp;
 use crate::digest::Digest;
 use crate::http::StoredHead;
-use crate::policy::{Answer, Variance};
+use crate::policy::{Answer, ResourceKey, UrlKey, Variance};
 use crate::store::{End, Growing};
 
 /// A running transfer: what is known of the thing, and the thing itself as it grows.
@@ -20,6 +21,7 @@ pub struct Running {
     id: String,
     url: String,
     started_at: Timestamp,
+    url_key: UrlKey,
     /// Replaced only while nobody has been told of it.
     answer: Mutex<(Arc<Answer>, bool)>,
     variance: Variance,
@@ -40,6 +42,7 @@ pub struct Running {
 pub(super) struct Opening {
     pub(super) url: String,
     pub(super) started_at: Timestamp,
+    pub(super) url_key: UrlKey,
     pub(super) answer: Answer,
     pub(super) variance: Variance,
     pub(super) judge: Judge,
@@ -55,6 +58,7 @@ impl Running {
             id,
             url: opening.url,
             started_at: opening.started_at,
+            url_key: opening.url_key,
             answer: Mutex::new((Arc::new(opening.answer), false)),
             variance: opening.variance,
             judge: Mutex::new(opening.judge),
@@ -71,6 +75,17 @@ impl Running {
     pub(super) fn can_be_joined(&self, request: &http::HeaderMap) -> bool {
         let failed = matches!(self.growing.progress().end, Some(End::Failed(_)));
         !failed && !self.growing.is_spilling() && self.variance.matches(request)
+    }
+
+    /// Whether neighbours can read it: all of it, from its first byte on.
+    pub(super) fn can_be_shared(&self) -> bool {
+        let failed = matches!(self.growing.progress().end, Some(End::Failed(_)));
+        !failed && !self.growing.is_spilling() && self.answer().head.status == 200
+    }
+
+    /// The name of the version that arrives.
+    pub(super) fn version(&self) -> ResourceKey {
+        version_key(&self.url_key, &self.variance, &self.answer().head)
     }
 
     pub(super) fn growing(&self) -> &Growing {

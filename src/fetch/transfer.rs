@@ -1,7 +1,10 @@
 //! A running transfer: bytes from one source after another into one file, until the whole is there and right.
 
 mod finish;
+mod follow;
 mod pump;
+mod rejoin;
+mod rivals;
 mod takeover;
 mod watch;
 
@@ -14,14 +17,15 @@ use super::engine::{Case, Engine};
 use super::flight::Permit;
 use super::judge::Judge;
 use super::ledger::From;
-use super::neighbours::version_key;
 use super::offer::Offer;
 use super::origin_side::Upstream;
 use super::outcome::CacheStatus;
 use super::piece::Pieces;
 use super::resume::{Note, partial_key};
 use super::running::{Opening, Running};
+use super::settings::Release;
 use super::sidecar::Hint;
+use super::stand::Stand;
 use super::want::drop_conditions;
 use crate::cache::Reservation;
 use crate::digest::hex;
@@ -29,9 +33,11 @@ use crate::discovery::Finding;
 use crate::http::Body;
 use crate::policy::{Answer, ResourceKey, Variance};
 use crate::shutdown::Guest;
-use crate::store::{Failure, Hold, Ingest, Mark, Writer};
+use crate::store::{Failure, Hold, Ingest, Writer};
 
+pub(super) use follow::Follow;
 use pump::Stop;
+pub(super) use rivals::Rivals;
 use watch::RateWatch;
 
 /// Where bytes come from now.
@@ -60,6 +66,21 @@ pub(super) struct Begin {
     pub(super) finding: Option<Finding>,
     /// Holders that a checksum file may lead to.
     pub(super) hint: Option<Hint>,
+    /// Others that may have gone to the origin too.
+    pub(super) rivals: Option<Rivals>,
+    /// The source is itself still receiving it.
+    pub(super) follow: Option<Follow>,
+    /// Where this node stands among those that receive it.
+    pub(super) stand: Option<Arc<Stand>>,
+}
+
+impl Begin {
+    /// How much of what comes first waits for its proof.
+    fn hold(&self, release: Release) -> Hold {
+        let release = self.source.offer.as_ref().map_or(release, |offer| offer.release(release));
+        let by_pieces = self.follow.as_ref().and_then(|follow| follow.hold(self.total, release));
+        by_pieces.unwrap_or_else(|| self.judge.hold(self.source.from, self.total, release))
+    }
 }
 
 /// A transfer.
@@ -76,8 +97,8 @@ pub(super) struct Transfer {
     offer: Option<Offer>,
     /// Neighbours whose bytes are in the file, each once.
     used: Vec<Offer>,
-    /// The state of the file before the first of those bytes.
-    mark: Option<Mark>,
+    /// Where the first of those bytes is.
+    mark: Option<u64>,
     /// Bytes of the origin follow on those bytes.
     origin_after: bool,
     offers: VecDeque<Offer>,
@@ -85,6 +106,9 @@ pub(super) struct Transfer {
     hint: Option<Hint>,
     /// A checksum file alone led to the neighbours' bytes.
     by_sidecar: bool,
+    rivals: Option<Rivals>,
+    follow: Option<Follow>,
+    stand: Option<Arc<Stand>>,
     upstream: Upstream,
     total: Option<u64>,
     next_checkpoint: u64,
@@ -103,11 +127,9 @@ pub(super) struct Transfer {
 
 impl Transfer {
     pub(super) fn new(begin: Begin) -> Self {
+        let hold = begin.hold(begin.engine.0.config.load().release);
         let engine = begin.engine;
         let storing = engine.0.storing.enter();
-        let release = engine.0.config.load().release;
-        let release = begin.source.offer.as_ref().map_or(release, |offer| offer.release(release));
-        let hold = begin.judge.hold(begin.source.from, begin.total, release);
         let resumed = begin.ingest.length();
         let writer = Writer::new(begin.ingest, begin.total, hold);
         let peer = begin.source.offer.as_ref().map(Offer::address);
@@ -115,6 +137,7 @@ impl Transfer {
         let opening = Opening {
             url: begin.case.want.target.shown(),
             started_at: engine.0.clock.now(),
+            url_key: begin.case.url,
             answer: begin.answer,
             variance: begin.variance,
             judge: begin.judge,
@@ -127,7 +150,8 @@ impl Transfer {
         drop_conditions(&mut headers);
         let upstream = begin.case.upstream(headers);
         let running = Running::new(name(), opening);
-        running.set_unproven(begin.source.from == From::Peer && hold != Hold::Everything);
+        running.set_unproven(begin.source.from == From::Peer && is_before_proof(hold));
+        take_place(&begin.source, begin.follow.is_some(), begin.stand.as_deref(), begin.shareable);
         let rate =
             RateWatch::new(Arc::clone(&engine.0.clock), &upstream, &engine.0.origin, begin.source.from);
         Self {
@@ -141,13 +165,16 @@ impl Transfer {
             pieces: Pieces::new(begin.source.body),
             from: begin.source.from,
             used: Vec::new(),
-            mark: (begin.source.from == From::Peer).then(Mark::default),
+            mark: (begin.source.from == From::Peer).then_some(resumed),
             origin_after: false,
             offer: begin.source.offer,
             offers: begin.offers,
             finding: begin.finding,
             hint: begin.hint,
             by_sidecar: false,
+            rivals: begin.rivals,
+            follow: begin.follow,
+            stand: begin.stand,
             upstream,
             total: begin.total,
             next_checkpoint: pump::FIRST_CHECKPOINT,
@@ -192,6 +219,17 @@ impl Transfer {
                 }
                 Stop::Better(offer) => drop(self.move_to(offer).await),
                 Stop::Hinted(offer) => self.by_sidecar = self.move_to(offer).await,
+                Stop::Wrong(by) => {
+                    if let Err(failure) = self.rejoin_after_wrong(by).await {
+                        break Err(failure);
+                    }
+                }
+                Stop::Unproved => {
+                    if let Err(failure) = self.take_back_unproved().await {
+                        break Err(failure);
+                    }
+                }
+                Stop::Outranked(offer) => self.give_way_to(*offer).await,
                 Stop::Disk(error) => {
                     self.engine.0.cache.note_trouble(&error);
                     if let Err(failure) = self.without_disk().await {
@@ -211,7 +249,7 @@ impl Transfer {
 
     /// The name of the version that is received.
     fn key(&self) -> ResourceKey {
-        version_key(&self.case.url, self.running.variance(), &self.running.answer().head)
+        self.running.version()
     }
 
     fn partial_key(&self) -> String {
@@ -227,6 +265,25 @@ impl Transfer {
     fn is_resumable(&self) -> bool {
         let tagged = self.running.answer().head.strong_etag().is_some();
         !self.case.want.is_private() && self.used.is_empty() && (self.judge.named().is_some() || tagged)
+    }
+}
+
+/// Where this node stands as it begins. One that follows stands there already.
+fn take_place(source: &Source, follows: bool, stand: Option<&Stand>, shareable: bool) {
+    let Some(stand) = stand else { return };
+    stand.set_shareable(shareable);
+    match &source.offer {
+        None => stand.begin_first_hand(0),
+        Some(offer) if !follows => stand.read_from(offer),
+        Some(_) => {}
+    }
+}
+
+/// Whether bytes of a neighbour go out before anything proves them.
+fn is_before_proof(hold: Hold) -> bool {
+    match hold {
+        Hold::Nothing | Hold::Tail(_) => true,
+        Hold::After(_) | Hold::Everything => false,
     }
 }
 

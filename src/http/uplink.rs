@@ -77,6 +77,11 @@ impl Uplink {
 
     /// A body of so many bytes that occupies the place until it is gone.
     pub fn send(&self, inner: Body, length: u64, place: Place) -> Upload {
+        self.relay(inner, Some(length), place)
+    }
+
+    /// The same, or one whose end is told by a trailer.
+    pub fn relay(&self, inner: Body, length: Option<u64>, place: Place) -> Upload {
         Upload {
             inner: self.0.pace.hold(inner, self.0.after.clone()),
             left: length,
@@ -90,7 +95,8 @@ impl Uplink {
 /// What goes to one neighbour.
 pub struct Upload {
     inner: Paced,
-    left: u64,
+    /// What is still to be sent; none where only a trailer tells the end.
+    left: Option<u64>,
     uplink: Uplink,
     /// Counted here as well.
     also: Option<Arc<AtomicU64>>,
@@ -107,7 +113,7 @@ impl Upload {
 
     fn count(&mut self, length: usize) {
         let length = u64::try_from(length).unwrap_or(u64::MAX);
-        self.left = self.left.saturating_sub(length);
+        self.left = self.left.map(|left| left.saturating_sub(length));
         for counter in [Some(&self.uplink.0.sent), self.also.as_deref()].into_iter().flatten() {
             counter.fetch_add(length, Ordering::Relaxed);
         }
@@ -130,11 +136,11 @@ impl http_body::Body for Upload {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.left == 0
+        self.left == Some(0)
     }
 
     fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.left)
+        self.left.map_or_else(SizeHint::default, SizeHint::with_exact)
     }
 }
 

@@ -1,4 +1,4 @@
-//! A body of known length that does not wait for ever, and says when it is through.
+//! A body that does not wait for ever, and says when it is through.
 //!
 //! A slow reader of ours is not mistaken for a silent source: the time counts only while somebody waits.
 
@@ -17,7 +17,10 @@ use tokio::time::Sleep;
 /// What arrives.
 pub struct Watched {
     inner: Incoming,
-    left: u64,
+    /// What is still to come; none where only a trailer tells the end.
+    left: Option<u64>,
+    /// The trailer came.
+    told: bool,
     stall: Duration,
     timer: Pin<Box<Sleep>>,
     /// Whether the timer counts: only while somebody waits for bytes.
@@ -45,10 +48,27 @@ pub enum WatchError {
 impl Watched {
     /// A body of exactly `size` bytes, of which there is silence for at most `stall`.
     pub fn new(inner: Incoming, size: u64, stall: Duration, end: impl FnOnce() + Send + 'static) -> Self {
+        Self::of(inner, Some(size), stall, end)
+    }
+
+    /// A body whose end is told by the trailer `Repr-Digest`: without it, it was cut short.
+    pub fn until_trailer(inner: Incoming, stall: Duration, end: impl FnOnce() + Send + 'static) -> Self {
+        Self::of(inner, None, stall, end)
+    }
+
+    fn of(inner: Incoming, left: Option<u64>, stall: Duration, end: impl FnOnce() + Send + 'static) -> Self {
         let timer = Box::pin(tokio::time::sleep(stall));
-        let mut body =
-            Self { inner, left: size, stall, timer, waiting: false, end: Some(Box::new(end)), counter: None };
-        if size == 0 {
+        let mut body = Self {
+            inner,
+            left,
+            told: false,
+            stall,
+            timer,
+            waiting: false,
+            end: Some(Box::new(end)),
+            counter: None,
+        };
+        if left == Some(0) {
             body.finish();
         }
         body
@@ -96,21 +116,25 @@ impl Body for Watched {
                 this.waiting = false;
                 let length = frame.data_ref().map_or(0, Bytes::len);
                 let length = u64::try_from(length).unwrap_or(u64::MAX);
-                this.left = this.left.saturating_sub(length);
+                this.left = this.left.map(|left| left.saturating_sub(length));
+                this.told |= frame.trailers_ref().is_some_and(|fields| fields.contains_key("repr-digest"));
                 if let Some(counter) = &this.counter {
                     counter.fetch_add(length, Ordering::Relaxed);
                 }
-                if this.left == 0 {
+                if this.left == Some(0) {
                     this.finish();
                 }
                 Poll::Ready(Some(Ok(frame)))
             }
             Poll::Ready(Some(Err(error))) => this.fail(WatchError::Broken(error.to_string())),
-            Poll::Ready(None) if this.left > 0 => {
-                this.left = 0;
+            Poll::Ready(None) if this.left.map_or(!this.told, |left| left > 0) => {
+                this.left = Some(0);
                 this.fail(WatchError::Early)
             }
-            Poll::Ready(None) => Poll::Ready(None),
+            Poll::Ready(None) => {
+                this.finish();
+                Poll::Ready(None)
+            }
             Poll::Pending => match this.poll_timer(cx) {
                 Poll::Ready(()) => this.fail(WatchError::Stalled),
                 Poll::Pending => Poll::Pending,
@@ -119,11 +143,11 @@ impl Body for Watched {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.left == 0 && self.inner.is_end_stream()
+        self.left == Some(0) && self.inner.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.left)
+        self.left.map_or_else(SizeHint::default, SizeHint::with_exact)
     }
 }
 

@@ -5,6 +5,7 @@
 //! byte (TLS included) and every silence afterwards are limited, and a slow reader of ours is not mistaken for
 //! a silent neighbour.
 
+mod arriving;
 mod error;
 mod pool;
 #[cfg(test)]
@@ -26,6 +27,7 @@ use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
+pub use arriving::Arrived;
 pub use error::PullError;
 
 use self::pool::{Key, Lease, Pool};
@@ -35,7 +37,7 @@ use crate::digest::Digest;
 use crate::http::{Body, Watched, boxed, empty, length, part};
 use crate::seal::{Bearer, GrantId, SiteKeys, Thing};
 use crate::shutdown::Drain;
-use crate::tls::{self, Identity};
+use crate::tls::{self, Identity, NodeId};
 
 /// A stored head is refused beyond this size.
 const MOST_HEAD: usize = 512 * 1024;
@@ -82,6 +84,18 @@ struct Inner {
 
 type Sender = SendRequest<Empty<Bytes>>;
 
+/// What is asked for.
+#[derive(Debug, Clone, Copy)]
+struct Ask {
+    thing: Thing,
+    /// The first byte.
+    from: u64,
+    /// The bytes of a resource, not its head.
+    bytes: bool,
+    /// The first piece whose hash is to be told.
+    pieces: u64,
+}
+
 impl Client {
     /// Nothing is connected yet. The wall clock only sets where the counters begin, so that those of two runs
     /// of one node never meet.
@@ -117,6 +131,11 @@ impl Client {
         self
     }
 
+    /// Who this node is to the others.
+    pub fn node(&self) -> NodeId {
+        self.0.identity.node()
+    }
+
     /// Reads a blob from the byte `from` to its end. Where the size is known, the neighbour must say the same.
     pub async fn pull(
         &self,
@@ -129,7 +148,9 @@ impl Client {
         if let Some(size) = size.filter(|size| from >= *size && from > 0) {
             return Ok(Pulled { size, body: empty() });
         }
-        let (response, lease) = self.ask(holder, grant, Thing::Blob(*digest), from).await?;
+        let (response, lease) = self
+            .ask(holder, grant, Ask { thing: Thing::Blob(*digest), from, bytes: true, pieces: 0 })
+            .await?;
         let told = match judge_blob(response.status(), response.headers(), digest, size, from) {
             Ok(told) => told,
             Err(error) => return Err(self.refused(response, lease, error).await),
@@ -141,14 +162,17 @@ impl Client {
         Ok(Pulled { size: told.end, body: boxed(body.map_err(PullError::from)) })
     }
 
-    /// Reads a stored head.
+    /// Reads a stored head, or that of something arriving with the hashes of its pieces from one on.
     pub async fn head(
         &self,
         holder: &Holder,
         grant: GrantId,
         resource: [u8; 32],
+        pieces: u64,
     ) -> Result<ResourceHead, PullError> {
-        let (response, lease) = self.ask(holder, grant, Thing::Resource(resource), 0).await?;
+        let (response, lease) = self
+            .ask(holder, grant, Ask { thing: Thing::Resource(resource), from: 0, bytes: false, pieces })
+            .await?;
         if response.status() != StatusCode::OK {
             let error = PullError::of_status(response.status());
             return Err(self.refused(response, lease, error).await);
@@ -177,8 +201,7 @@ impl Client {
         &self,
         holder: &Holder,
         grant: GrantId,
-        thing: Thing,
-        from: u64,
+        ask: Ask,
     ) -> Result<(Response<Incoming>, Lease), PullError> {
         if self.0.tls == Tls::Pinned && !holder.https {
             return Err(PullError::InClear);
@@ -186,13 +209,13 @@ impl Client {
         let key = Key { node: holder.node, address: holder.address, https: holder.https };
         let wait = self.0.deadlines.first_byte;
         if let Some(mut sender) = self.0.pool.take(&key, &holder.pins) {
-            let request = self.request(holder, grant, thing, from)?;
+            let request = self.request(holder, grant, ask)?;
             let sent = tokio::time::timeout(wait, sender.send_request(request)).await;
             if let Ok(response) = sent.map_err(|_elapsed| PullError::Timeout("its answer"))? {
                 return Ok((response, Lease::new(&self.0.pool, key, &holder.pins, sender)));
             }
         }
-        let request = self.request(holder, grant, thing, from)?;
+        let request = self.request(holder, grant, ask)?;
         let stream = self.connect(holder.address).await?;
         let exchange = async {
             let mut sender = self.converse(stream, holder).await?;
@@ -205,13 +228,8 @@ impl Client {
         Ok((response, Lease::new(&self.0.pool, key, &holder.pins, sender)))
     }
 
-    fn request(
-        &self,
-        holder: &Holder,
-        grant: GrantId,
-        thing: Thing,
-        from: u64,
-    ) -> Result<Request<Empty<Bytes>>, PullError> {
+    fn request(&self, holder: &Holder, grant: GrantId, ask: Ask) -> Result<Request<Empty<Bytes>>, PullError> {
+        let Ask { thing, from, bytes, pieces } = ask;
         let counter = self.0.counter.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
         let asker = self.0.identity.node();
         let bearer = Bearer { grant, thing, asker, holder: holder.node, counter };
@@ -223,6 +241,15 @@ impl Client {
             .header(header::AUTHORIZATION, format!("Bearer {token}"));
         if from > 0 {
             request = request.header(header::RANGE, format!("bytes={from}-"));
+        }
+        if let (Thing::Resource(_), true) = (thing, bytes) {
+            request = request.header(header::ACCEPT, wire::BLOB_TYPE);
+        }
+        if bytes {
+            request = request.header(header::TE, "trailers");
+        }
+        if pieces > 0 {
+            request = request.header(wire::PIECES, pieces.to_string());
         }
         request.body(Empty::new()).map_err(PullError::own)
     }

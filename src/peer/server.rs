@@ -10,6 +10,7 @@
 //! [`Drain`].
 
 mod answer;
+mod arriving;
 
 use std::future::Future;
 use std::io;
@@ -34,7 +35,7 @@ use crate::http::inspect::Inspected;
 use crate::http::{Body, Uplink, inspect};
 use crate::net::listener::{Accepted, Acceptor, ConnectionLimit, Permit};
 use crate::net::patience::Patient;
-use crate::seal::{Grants, SiteKeys};
+use crate::seal::{Grants, SiteKeys, Thing};
 use crate::shutdown::{Drain, Shutdown};
 use crate::tls::{self, Identity, NodeId, TlsError};
 
@@ -47,9 +48,16 @@ pub struct Shelf {
     /// Opens a blob that may be given away; it waits until the copy is proven, and gives none where it is
     /// missing or rotten.
     pub open: Box<dyn Fn(Digest) -> Later<Option<Found>> + Send + Sync>,
-    /// Shows the stored head of a response that may be given away.
-    pub head: Box<dyn Fn([u8; 32]) -> Later<Option<ResourceHead>> + Send + Sync>,
+    /// Shows the head of a response that may be given away, with the hashes of its pieces from one on; it waits a
+    /// little for one that is being fetched.
+    pub head: ShowHead,
+    /// Gives an asker what this node is itself receiving; none if nothing of that name is, an error if enough read
+    /// from here.
+    pub arriving: GiveArriving,
 }
+
+type ShowHead = Box<dyn Fn([u8; 32], u64) -> Later<Result<ResourceHead, Absent>> + Send + Sync>;
+type GiveArriving = Box<dyn Fn(Thing, NodeId) -> Option<Result<Coming, Absent>> + Send + Sync>;
 
 /// An answer that takes a while.
 type Later<T> = Pin<Box<dyn Future<Output = T> + Send>>;
@@ -60,6 +68,27 @@ pub struct Found {
     pub size: u64,
     /// Gives the bytes of a range inside the size.
     pub body: Box<dyn Fn(Range<u64>) -> Body + Send + Sync>,
+}
+
+/// Something that is still arriving.
+pub struct Coming {
+    /// Its size, once known.
+    pub total: Option<u64>,
+    /// The name of its version.
+    pub resource: Option<[u8; 32]>,
+    /// Gives the bytes of a range as they come, and after the last one of the whole the trailer `Repr-Digest`.
+    pub body: Box<dyn FnOnce(Range<u64>) -> Body + Send>,
+}
+
+/// Why a thing is not given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Absent {
+    /// It is not here.
+    NotHere,
+    /// As many read from here as may.
+    Full,
+    /// It was fetched and is not to be shared: everybody should ask the origin.
+    Left,
 }
 
 /// What the server needs of the rooms below.

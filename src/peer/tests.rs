@@ -123,17 +123,22 @@ fn shelf(blobs: Vec<Bytes>, hang_after: Option<u64>) -> Shelf {
                 Some(Found { size, body: Box::new(body) })
             })
         }),
-        head: Box::new(|key| {
+        arriving: Box::new(|_, _| None),
+        head: Box::new(|key, _| {
             Box::pin(async move {
                 let fields = [("etag", "\"a\""), ("set-cookie", "sid=1"), ("date", "today")];
                 let fields = fields.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
                 let head = StoredHead { status: 200, fields };
-                (key == [1; 32]).then(|| ResourceHead {
+                let shown = (key == [1; 32]).then(|| ResourceHead {
                     head,
                     age: 3,
                     digest: Some(Digest::of(b"body")),
                     size: 4,
-                })
+                    resource: None,
+                    first_hand: false,
+                    arriving: None,
+                });
+                shown.ok_or(Absent::NotHere)
             })
         }),
     }

@@ -5,13 +5,22 @@ use serde::{Deserialize, Serialize};
 
 use crate::digest::{Digest, hex, unhex};
 use crate::http::StoredHead;
+use crate::policy::ResourceKey;
 use crate::seal::Thing;
+use crate::store::PieceHash;
+use crate::tls::NodeId;
 
 /// The one media type of a blob: what it is, its head tells.
 pub(super) const BLOB_TYPE: &str = "application/octet-stream";
 
 /// The digest of the whole, whatever part is sent (RFC 9530).
 pub(super) const REPR_DIGEST: HeaderName = HeaderName::from_static("repr-digest");
+
+/// The version that the bytes of a resource are of.
+pub(super) const RESOURCE: HeaderName = HeaderName::from_static("larder-resource");
+
+/// In a request for a head: which piece's hash is to come first.
+pub(super) const PIECES: HeaderName = HeaderName::from_static("larder-pieces");
 
 /// What a neighbour tells of a response it keeps. Ages, never dates: clocks are not compared.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,8 +31,32 @@ pub struct ResourceHead {
     pub age: u64,
     /// The blob it led to; none for an answer without a body.
     pub digest: Option<Digest>,
-    /// The size of the blob.
+    /// The size of the blob; of what is arriving, so far as it is known.
     pub size: u64,
+    /// The name of this version.
+    #[serde(default)]
+    pub resource: Option<ResourceKey>,
+    /// Whether this node had all of it from the origin itself.
+    #[serde(default)]
+    pub first_hand: bool,
+    /// What is said of it while it is arriving, and a moment longer.
+    #[serde(default)]
+    pub arriving: Option<ArrivingHead>,
+}
+
+/// What a neighbour says of what it is receiving.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ArrivingHead {
+    /// The size of the whole, once known.
+    pub total: Option<u64>,
+    /// How many bytes it has.
+    pub received: u64,
+    /// The node that gets it from outside.
+    pub root: NodeId,
+    /// How many nodes stand between that node and this one.
+    pub depth: u8,
+    /// The piece whose hash comes first, and the hashes; of pieces it got from the origin itself alone.
+    pub pieces: (u64, Vec<PieceHash>),
 }
 
 /// The path under which a thing is asked for.

@@ -21,12 +21,12 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use tokio::sync::watch;
 
-use super::Blob;
 use super::buffer::BufferPool;
+use super::{Blob, PIECE_SIZE, PieceHash};
 use crate::digest::Digest;
 
 pub use follower::Follower;
-pub use writer::{Hold, Mark, WriteError, WriteNote, Writer};
+pub use writer::{Hold, WriteError, WriteNote, Writer};
 
 use spill::Spill;
 
@@ -42,6 +42,8 @@ pub(super) struct Shared {
     readers: watch::Sender<usize>,
     slots: Mutex<Vec<Weak<ReaderSlot>>>,
     spill: Spill,
+    /// The hashes of the whole pieces so far.
+    pieces: Mutex<Vec<PieceHash>>,
 }
 
 /// How far a growing thing has come.
@@ -53,6 +55,8 @@ pub struct Progress {
     pub released: u64,
     /// The whole size, once known.
     pub total: Option<u64>,
+    /// How often bytes were taken back.
+    pub rewinds: u32,
     /// How it ended, once it has.
     pub end: Option<End>,
 }
@@ -93,6 +97,26 @@ impl Growing {
     /// A reader from `start` to `end`, or to the thing's end.
     pub fn follow(&self, start: u64, end: Option<u64>) -> Follower {
         Follower::new(Arc::clone(&self.0), start, end)
+    }
+
+    /// A reader that passes on what has come whether it is proved or not, and says so: a neighbour's. It ends with
+    /// an error as soon as bytes are taken back, and holds up nobody where the disk has given out.
+    pub fn relay(&self, start: u64, end: Option<u64>) -> Follower {
+        Follower::relay(Arc::clone(&self.0), start, end)
+    }
+
+    /// The hashes of its whole pieces so far, from this one on; of a shorter last piece too once it is complete.
+    pub fn pieces(&self, from: usize) -> Vec<PieceHash> {
+        self.0.pieces().get(from..).unwrap_or_default().to_vec()
+    }
+
+    /// Waits until this piece is whole, or nothing more comes.
+    pub async fn has_piece(&self, piece: u64) {
+        let mut progress = self.0.progress.subscribe();
+        let there = |now: &Progress| now.end.is_some() || now.received / PIECE_SIZE > piece;
+        if progress.wait_for(there).await.is_err() {
+            std::future::pending::<()>().await;
+        }
     }
 
     /// Counts as a reader and reads nothing: keeps the transfer going until its holder makes up its mind.
@@ -155,6 +179,7 @@ impl Shared {
             readers: watch::Sender::new(0),
             slots: Mutex::new(Vec::new()),
             spill: Spill::default(),
+            pieces: Mutex::default(),
         })
     }
 
@@ -166,6 +191,24 @@ impl Shared {
         drop(slots);
         self.readers.send_modify(|readers| *readers += 1);
         slot
+    }
+
+    fn pieces(&self) -> std::sync::MutexGuard<'_, Vec<PieceHash>> {
+        self.pieces.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn piece_count(&self) -> usize {
+        self.pieces().len()
+    }
+
+    fn add_pieces(&self, more: &[PieceHash]) {
+        if !more.is_empty() {
+            self.pieces().extend_from_slice(more);
+        }
+    }
+
+    fn set_pieces(&self, all: &[PieceHash]) {
+        *self.pieces() = all.to_vec();
     }
 
     fn leave(&self) {

@@ -2,14 +2,15 @@
 
 use std::fmt;
 use std::fs::{self, File, OpenOptions, Permissions};
-use std::io::{self, Read as _};
+use std::io;
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::layout::make_folder;
+use super::pieces::PieceHasher;
 use super::recovery::{self, PartialRecord};
-use super::{Blob, Stamp, Store, StoreError};
+use super::{Blob, PieceHash, Stamp, Store, StoreError};
 use crate::digest::{Algorithm, Digest, Found, Hasher, hex};
 
 /// A file being received. Dropped without [`Ingest::commit`] or [`Ingest::keep`], it leaves nothing.
@@ -18,6 +19,7 @@ pub struct Ingest {
     id: String,
     file: Arc<File>,
     hasher: Hasher,
+    pieces: Box<PieceHasher>,
     /// What the drop must undo.
     armed: bool,
 }
@@ -48,7 +50,14 @@ impl Ingest {
             open()
         });
         let file = Arc::new(file.map_err(StoreError::io("create", &path))?);
-        Ok(Self { store: store.clone(), id, file, hasher: Hasher::new(), armed: true })
+        Ok(Self {
+            store: store.clone(),
+            id,
+            file,
+            hasher: Hasher::new(),
+            pieces: Box::default(),
+            armed: true,
+        })
     }
 
     pub(super) fn resume(
@@ -63,7 +72,8 @@ impl Ingest {
             Err(error) => return Err(StoreError::io("open", &path)(error)),
         };
         let hasher = Hasher::beside(beside);
-        let hasher = hash_prefix(&file, record.offset, hasher).map_err(StoreError::io("read", &path))?;
+        let (hasher, pieces) =
+            hash_prefix(&file, record.offset, hasher).map_err(StoreError::io("read", &path))?;
         if hasher.length() != record.offset || hasher.so_far() != record.prefix {
             recovery::forget(&store.0.layout, &record.id);
             return Ok(None);
@@ -71,7 +81,7 @@ impl Ingest {
         file.set_len(record.offset).map_err(StoreError::io("truncate", &path))?;
         store.0.staged.fetch_add(record.offset, Ordering::Relaxed);
         let id = record.id.clone();
-        Ok(Some(Self { store: store.clone(), id, file: Arc::new(file), hasher, armed: true }))
+        Ok(Some(Self { store: store.clone(), id, file: Arc::new(file), hasher, pieces, armed: true }))
     }
 
     /// How many bytes it has.
@@ -94,6 +104,16 @@ impl Ingest {
         if self.length() == 0 {
             self.hasher = Hasher::beside(beside);
         }
+    }
+
+    /// The hashes of its whole pieces from this one on.
+    pub(super) fn pieces(&self, from: usize) -> &[PieceHash] {
+        self.pieces.done().get(from..).unwrap_or_default()
+    }
+
+    /// The hash of what follows on its last whole piece.
+    pub(super) fn last_piece(&self) -> Option<PieceHash> {
+        self.pieces.rest()
     }
 
     /// What it has as a blob of this name, readable before it has the name.
@@ -123,20 +143,21 @@ impl Ingest {
             StoreError::io("write", &path)(error)
         })?;
         self.hasher.update(bytes);
+        self.pieces.update(bytes);
         self.store.0.staged.fetch_add(bytes.len() as u64, Ordering::Relaxed);
         Ok(())
     }
 
-    /// Goes back to an earlier state, given the hash of what was there then.
-    pub fn rewind(&mut self, hasher: Hasher) -> Result<(), StoreError> {
+    /// Goes back to what it was when it had this many bytes; they are read and hashed again.
+    pub fn rewind(&mut self, offset: u64) -> Result<(), StoreError> {
         let path = self.store.0.layout.part(&self.id);
+        let (hasher, pieces) = hash_prefix(&self.file, offset, Hasher::beside(self.hasher.algorithm()))
+            .map_err(StoreError::io("read", &path))?;
         self.file.set_len(hasher.length()).map_err(StoreError::io("truncate", &path))?;
         recovery::drop_record(&self.store.0.layout, &self.id);
         let gone = self.length().saturating_sub(hasher.length());
         self.store.0.staged.fetch_sub(gone, Ordering::Relaxed);
-        // the state of nothing does not know what else is reckoned
-        let beside = self.hasher.algorithm();
-        self.hasher = if hasher.length() == 0 { Hasher::beside(beside) } else { hasher };
+        (self.hasher, self.pieces) = (hasher, pieces);
         Ok(())
     }
 
@@ -213,14 +234,19 @@ impl fmt::Debug for Ingest {
 }
 
 /// Hashes the first `length` bytes, or what there is of them.
-fn hash_prefix(file: &File, length: u64, mut hasher: Hasher) -> io::Result<Hasher> {
-    let mut reader = file.take(length);
+fn hash_prefix(file: &File, length: u64, mut hasher: Hasher) -> io::Result<(Hasher, Box<PieceHasher>)> {
+    let mut pieces = Box::<PieceHasher>::default();
     let mut piece = vec![0; super::buffer::PIECE];
     loop {
-        let read = reader.read(&mut piece)?;
+        let left = usize::try_from(length.saturating_sub(hasher.length())).unwrap_or(usize::MAX);
+        let most = left.min(piece.len());
+        let read = file.read_at(piece.get_mut(..most).unwrap_or_default(), hasher.length())?;
         match piece.get(..read) {
-            Some(bytes) if read > 0 => hasher.update(bytes),
-            _ => return Ok(hasher),
+            Some(bytes) if read > 0 => {
+                hasher.update(bytes);
+                pieces.update(bytes);
+            }
+            _ => return Ok((hasher, pieces)),
         }
     }
 }

@@ -27,6 +27,7 @@ mod conditional;
 mod config_files;
 mod connect;
 mod crash;
+mod crowd;
 mod digests;
 mod discovery;
 mod git;

@@ -57,6 +57,8 @@ pub enum Action {
     },
     /// A neighbour has what this find asked for; it may come after the decision too.
     Offer(FindingId, Box<Offer>),
+    /// A neighbour means to fetch from outside what this find, a claim, asked for.
+    Claimed(FindingId, NodeId),
     /// Whoever waits for this find need not wait longer.
     Decided(FindingId),
     /// No further offer will come.

@@ -10,7 +10,7 @@ use super::{Arrival, Engine, SMALL_SITE, Task};
 use crate::digest::Digest;
 use crate::discovery::message::{Answer, Kind, QueryId};
 use crate::discovery::table::Path;
-use crate::discovery::{Holding, Wanted};
+use crate::discovery::{Asker, Holding, Wanted};
 use crate::seal::{MAX_BODY, Thing};
 use crate::tls::NodeId;
 
@@ -77,7 +77,8 @@ impl Engine {
         arrival: Arrival,
         now: Instant,
     ) {
-        if !passed_on || self.table.live(now) > SMALL_SITE || !self.found(&wants).is_empty() {
+        let holds = |(_, wanted): &(u8, Wanted)| self.holdings.lookup(wanted, None).is_some();
+        if !passed_on || self.table.live(now) > SMALL_SITE || wants.iter().any(holds) {
             return self.asked(key, wants, arrival, now);
         }
         if self.answering.note(key, now) {
@@ -94,9 +95,12 @@ impl Engine {
             return;
         }
         self.counts.asked += 1;
-        let found = self.found(&wants);
+        let asker = Asker { node: key.0, direct: !arrival.broadcast };
+        let found = self.found(&wants, asker);
         let live = self.table.live(now);
-        if live <= SMALL_SITE || (found.is_empty() && !arrival.broadcast) {
+        // who claims waits for ten milliseconds, and who asks one node waits for that one
+        let at_once = asker.direct || found.iter().any(|(_, holding)| is_root(holding, self.me.node));
+        if live <= SMALL_SITE || at_once {
             self.answer(key, found, arrival);
         } else if !found.is_empty() {
             let busy = found.iter().all(|(_, holding)| holding.busy);
@@ -114,7 +118,8 @@ impl Engine {
             let Some(Path { address, link, .. }) = asker.path(now) else { return };
             arrival = Arrival { from: address, link, ..arrival };
         }
-        let found = self.found(&wants);
+        let asker = Asker { node: key.0, direct: !arrival.broadcast };
+        let found = self.found(&wants, asker);
         self.answer(*key, found, arrival);
     }
 
@@ -129,8 +134,8 @@ impl Engine {
         self.holdings.doubted(digest);
     }
 
-    fn found(&self, wants: &[(u8, Wanted)]) -> Vec<((u8, Wanted), Holding)> {
-        let held = |want: &(u8, Wanted)| Some((*want, self.holdings.lookup(&want.1)?));
+    fn found(&self, wants: &[(u8, Wanted)], asker: Asker) -> Vec<((u8, Wanted), Holding)> {
+        let held = |want: &(u8, Wanted)| Some((*want, self.holdings.lookup(&want.1, Some(asker))?));
         wants.iter().filter_map(held).collect()
     }
 
@@ -174,10 +179,25 @@ impl Engine {
     }
 }
 
+/// Whether this node is where a thing that is still arriving enters the site.
+fn is_root(holding: &Holding, me: NodeId) -> bool {
+    holding.partial.as_ref().is_some_and(|partial| partial.root == me)
+}
+
 /// What the grant for an answer covers; none if the neighbour could not ask for it by any name.
 fn things(wanted: &Wanted, holding: &Holding) -> Option<(Thing, Option<Thing>)> {
     let resource = holding.resource.map(|key| Thing::Resource(*key.as_bytes()));
     match (wanted, holding.digest) {
+        // what arrives is asked for under the name that is known from the beginning
+        (Wanted::Url(url), _) if holding.partial.is_some() => {
+            Some((Thing::Resource(*url.as_bytes()), resource))
+        }
+        (Wanted::Stated(key), _) if holding.partial.is_some() => {
+            Some((Thing::Resource(*key.as_bytes()), resource))
+        }
+        (Wanted::Blob(digest), _) if holding.partial.is_some() => {
+            Some((Thing::Blob(*digest), Some(Thing::Resource(*digest.as_bytes()))))
+        }
         (Wanted::Blob(digest), _) => Some((Thing::Blob(*digest), resource)),
         (Wanted::Url(_) | Wanted::Stated(_), Some(digest)) => Some((Thing::Blob(digest), resource)),
         (Wanted::Url(_), None) => Some((resource?, None)),

@@ -122,7 +122,7 @@ impl Engine {
                 contact.moved |= moved;
                 contact.relayed |= relayed;
             }
-            Kind::Find { .. } | Kind::Have { .. } => {
+            Kind::Find { .. } | Kind::Claim { .. } | Kind::Have { .. } => {
                 if contact.parked.len() < PARKED {
                     contact.parked.push((message, arrival));
                 }
@@ -186,9 +186,9 @@ impl Engine {
         }
         match &message.kind {
             Kind::Hello { .. } => Some(self.greet_delay(now)),
-            Kind::Find { wants, .. } => {
+            Kind::Find { wants, .. } | Kind::Claim { wants, .. } => {
                 let few = self.table.live(now) <= SMALL_SITE;
-                let holds = || wants.iter().any(|(_, wanted)| self.holdings.lookup(wanted).is_some());
+                let holds = || wants.iter().any(|(_, wanted)| self.holdings.lookup(wanted, None).is_some());
                 (few || holds()).then_some(Duration::ZERO)
             }
             Kind::Have { query, .. } => self.queries.is_open(query).then_some(Duration::ZERO),

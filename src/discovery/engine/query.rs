@@ -2,7 +2,8 @@
 //!
 //! A find is decided by the first complete and idle holder, or when all known nodes have answered, or at a
 //! deadline learned from the site; with nobody there it is decided at once. Offers go on coming until the
-//! caller forgets the find.
+//! caller forgets the find. A claim is a find that is heard as more than a question: crossing claims get at least
+//! ten milliseconds to arrive, unless everybody has answered before.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::{Duration, Instant};
@@ -18,6 +19,11 @@ const JUDGE_AFTER: Duration = Duration::from_secs(1);
 const MOST: usize = 1024;
 /// How many offers one find takes.
 pub const OFFERS: usize = 64;
+/// How long a claim waits for claims that cross it.
+const CLAIM_WINDOW: Duration = Duration::from_millis(10);
+/// How long it waits for those that are expected to answer and have not: one that is held up may be on its way to
+/// the origin already.
+const CLAIM_PATIENCE: Duration = Duration::from_millis(50);
 /// How many complete holders are enough on a large site.
 const ENOUGH: usize = 3;
 
@@ -32,6 +38,7 @@ pub(super) struct Queries {
 #[derive(Debug)]
 struct Query {
     sent: Instant,
+    how: Asking,
     wants: Vec<Want>,
     /// Who is expected to answer: everybody on a small site, nobody by name on a large one.
     awaited: HashSet<NodeId>,
@@ -49,6 +56,17 @@ struct Want {
     complete: usize,
     decided: bool,
     forgotten: bool,
+}
+
+/// Whom a question goes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Asking {
+    /// Everybody.
+    Everybody,
+    /// Everybody, as a claim.
+    Claim,
+    /// One neighbour, who answers for itself.
+    One(NodeId),
 }
 
 impl Queries {
@@ -83,16 +101,17 @@ impl Queries {
 }
 
 impl Engine {
-    /// Asks the site; several wants share frames.
-    pub fn find(&mut self, wants: &[(FindingId, Wanted)], now: Instant) -> Vec<Action> {
+    /// Asks the site, or one neighbour of it; several wants share frames.
+    pub fn find(&mut self, how: Asking, wants: &[(FindingId, Wanted)], now: Instant) -> Vec<Action> {
         for wants in wants.chunks(MAX_WANTS) {
-            self.ask(wants, now);
+            self.ask(how, wants, now);
         }
         self.take()
     }
 
     /// Nobody waits for this find any more.
     pub fn forget(&mut self, finding: FindingId, now: Instant) {
+        self.close_claim(finding);
         let Some(query) = self.queries.by_finding.remove(&finding) else { return };
         let Some(open) = self.queries.open.get_mut(&query) else { return };
         for want in open.wants.iter_mut().filter(|want| want.finding == finding) {
@@ -154,7 +173,8 @@ impl Engine {
     /// The find has waited long enough.
     pub(super) fn deadline(&mut self, query: QueryId, now: Instant) {
         let Some(open) = self.queries.open.get_mut(&query) else { return };
-        if !open.answered && self.table.live(now) > 0 {
+        // one silent neighbour says nothing of the site
+        if !matches!(open.how, Asking::One(_)) && !open.answered && self.table.live(now) > 0 {
             self.wait.empty();
         }
         open.decide(&mut self.out);
@@ -173,28 +193,30 @@ impl Engine {
         }
     }
 
-    fn ask(&mut self, wants: &[(FindingId, Wanted)], now: Instant) {
+    fn ask(&mut self, how: Asking, wants: &[(FindingId, Wanted)], now: Instant) {
         for ended in self.queries.make_room() {
+            self.close_claim(ended);
             self.out.extend([Action::Decided(ended), Action::Closed(ended)]);
         }
         let query = QueryId(self.random.id());
-        let numbered: Vec<(u8, Wanted)> = (0..).zip(wants.iter().map(|(_, wanted)| *wanted)).collect();
-        self.counts.finds += 1;
-        self.broadcast(Kind::Find { query, wants: numbered }, now);
         let starting = self.started + self.wait_max > now;
-        let small = self.table.live(now) <= SMALL_SITE;
-        let awaited: HashSet<NodeId> = if small { self.awaited(now) } else { HashSet::new() };
-        let nobody = small && awaited.is_empty() && !starting;
+        let (awaited, all_decide) = self.expected(how, starting, now);
+        let nobody = all_decide && awaited.is_empty();
         let mut open = Query {
             sent: now,
+            how,
             wants: wants.iter().map(|(finding, wanted)| Want::new(*finding, *wanted)).collect(),
             awaited,
-            all_decide: small && !starting,
+            all_decide,
             answered: false,
             enough: false,
         };
-        let wait = self.patience(starting, now);
-        if nobody || wait.is_zero() {
+        self.counts.finds += 1;
+        let asked = self.put_question(how, query, wants, now);
+        let wait = self.patience(how, starting, now);
+        let wait =
+            if how == Asking::Claim && !open.awaited.is_empty() { wait.max(CLAIM_PATIENCE) } else { wait };
+        if nobody || !asked || wait.is_zero() {
             open.decide(&mut self.out);
         } else {
             self.schedule.at(now + wait, Task::Deadline(query));
@@ -207,14 +229,56 @@ impl Engine {
         self.queries.order.push_back(query);
     }
 
+    /// Sends the question; false if it cannot reach whom it is for. One that serves nobody cannot fetch for others.
+    fn put_question(
+        &mut self,
+        how: Asking,
+        query: QueryId,
+        wants: &[(FindingId, Wanted)],
+        now: Instant,
+    ) -> bool {
+        let numbered: Vec<(u8, Wanted)> = (0..).zip(wants.iter().map(|(_, wanted)| *wanted)).collect();
+        match how {
+            Asking::Claim if self.me.tcp_port != 0 => {
+                self.broadcast(Kind::Claim { query, wants: numbered }, now);
+                for (finding, wanted) in wants {
+                    self.open_claim(*finding, *wanted, now);
+                }
+            }
+            Asking::Everybody | Asking::Claim => self.broadcast(Kind::Find { query, wants: numbered }, now),
+            Asking::One(node) => {
+                let Some(path) = self.table.get(&node).and_then(|known| known.path(now)) else {
+                    return false;
+                };
+                self.send(path.address, path.link, None, None, Kind::Find { query, wants: numbered });
+            }
+        }
+        true
+    }
+
+    /// Who is expected to answer, and whether all their answers together decide.
+    fn expected(&self, how: Asking, starting: bool, now: Instant) -> (HashSet<NodeId>, bool) {
+        match how {
+            Asking::One(node) => (HashSet::from([node]), true),
+            Asking::Everybody | Asking::Claim if self.table.live(now) <= SMALL_SITE => {
+                (self.awaited(now), !starting)
+            }
+            Asking::Everybody | Asking::Claim => (HashSet::new(), false),
+        }
+    }
+
     /// How long a find that begins now may wait.
-    fn patience(&self, starting: bool, now: Instant) -> Duration {
+    fn patience(&self, how: Asking, starting: bool, now: Instant) -> Duration {
+        if matches!(how, Asking::One(_)) {
+            return self.wait_max;
+        }
         let learned = match self.table.last_heard() {
             Some(heard) if now.duration_since(heard) < HEARD_LATELY => self.wait.deadline(),
             _ => Duration::ZERO,
         };
         let first_round = (self.started + self.wait_max).saturating_duration_since(now);
-        if starting { first_round.max(learned) } else { learned }
+        let wait = if starting { first_round.max(learned) } else { learned };
+        if how == Asking::Claim { wait.max(CLAIM_WINDOW) } else { wait }
     }
 
     fn awaited(&self, now: Instant) -> HashSet<NodeId> {
@@ -265,7 +329,9 @@ impl Want {
         if self.forgotten || wrong || self.offered.len() >= OFFERS || !self.offered.insert(node) {
             return false;
         }
-        self.complete += usize::from(holding.complete);
+        // the root of a running transfer tells all there is to know
+        let is_root = holding.partial.as_ref().is_some_and(|partial| partial.root == node);
+        self.complete += if is_root { ENOUGH } else { usize::from(holding.complete) };
         true
     }
 }

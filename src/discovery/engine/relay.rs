@@ -58,7 +58,7 @@ impl Engine {
         arrival: Arrival,
         now: Instant,
     ) {
-        let holds = |(_, wanted): &(u8, Wanted)| self.holdings.lookup(wanted).is_some();
+        let holds = |(_, wanted): &(u8, Wanted)| self.holdings.lookup(wanted, None).is_some();
         if asker.node == self.me.node || !wants.iter().any(holds) {
             return;
         }

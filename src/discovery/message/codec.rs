@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use super::fields::{Fields, Reader, prefix};
 use super::{Answer, Beyond, Kind, MAX_WANTS, Malformed, Message, Nonce, QueryId, Sender};
 use crate::digest::{Digest, StatedKey};
-use crate::discovery::{Holding, Wanted};
+use crate::discovery::{Holding, Partial, Wanted};
 use crate::policy::{ResourceKey, UrlKey};
 use crate::seal::{BootId, GrantId};
 use crate::tls::{NodeId, Pin};
@@ -16,6 +16,8 @@ const VERSION: usize = 32;
 const VALIDATOR: usize = 200;
 /// How many pins are read.
 const PINS: usize = 4;
+/// How many readers a busy holder names.
+const READERS: usize = 4;
 
 /// Fields of a body.
 mod field {
@@ -49,13 +51,17 @@ mod answer {
     pub(super) const ETAG: u8 = 6;
     pub(super) const LAST_MODIFIED: u8 = 7;
     pub(super) const RESOURCE: u8 = 8;
+    pub(super) const ROOT: u8 = 9;
+    pub(super) const DEPTH: u8 = 10;
+    pub(super) const RECEIVED: u8 = 11;
+    pub(super) const READER: u8 = 12;
 }
 
 const HELLO: u8 = 1;
 const BYE: u8 = 2;
 const FIND: u8 = 3;
 const HAVE: u8 = 4;
-// 5 is kept for `Claim`
+const CLAIM: u8 = 5;
 const ENOUGH: u8 = 6;
 const DOUBT: u8 = 7;
 const RELAY: u8 = 8;
@@ -141,6 +147,14 @@ impl Answer {
         if let Some(resource) = &holding.resource {
             to.put(answer::RESOURCE, resource.as_bytes());
         }
+        if let Some(partial) = &holding.partial {
+            to.put(answer::ROOT, partial.root.as_bytes());
+            to.put(answer::DEPTH, &[partial.depth]);
+            to.number(answer::RECEIVED, partial.received);
+            for reader in partial.readers.iter().take(READERS) {
+                to.put(answer::READER, reader.as_bytes());
+            }
+        }
         to.finish()
     }
 
@@ -157,6 +171,7 @@ impl Answer {
             complete: flags & COMPLETE != 0,
             busy: flags & BUSY != 0,
             guarded: flags & GUARDED != 0,
+            partial: partial(&body)?,
         };
         Ok(Self {
             want: body.byte(answer::WANT)?.ok_or(Malformed)?,
@@ -227,6 +242,7 @@ impl Kind {
             Self::Hello { .. } => HELLO,
             Self::Bye => BYE,
             Self::Find { .. } => FIND,
+            Self::Claim { .. } => CLAIM,
             Self::Have { .. } => HAVE,
             Self::Enough { .. } => ENOUGH,
             Self::Doubt { .. } => DOUBT,
@@ -241,7 +257,7 @@ impl Kind {
                 let flags = [(*first, HELLO_FIRST), (*moved, HELLO_MOVED), (*relayed, HELLO_RELAYED)];
                 to.put(field::FLAGS, &[join_flags(&flags)]);
             }
-            Self::Find { query, wants } | Self::Relay { query, wants, .. } => {
+            Self::Find { query, wants } | Self::Claim { query, wants } | Self::Relay { query, wants, .. } => {
                 if let Self::Relay { asker, .. } = self {
                     to.put(field::BEYOND, &asker.encode());
                 }
@@ -279,6 +295,7 @@ impl Kind {
             },
             BYE => Self::Bye,
             FIND => Self::Find { query: query()?, wants: wants(body)? },
+            CLAIM => Self::Claim { query: query()?, wants: wants(body)? },
             HAVE => {
                 let answers = body.every(field::ANSWER).take(MAX_WANTS).map(Answer::decode);
                 let answers = answers.collect::<Result<_, _>>()?;
@@ -301,6 +318,18 @@ impl Kind {
 
 fn wants(body: &Reader<'_>) -> Result<Vec<(u8, Wanted)>, Malformed> {
     body.every(field::WANT).take(MAX_WANTS).filter_map(|value| want(value).transpose()).collect()
+}
+
+/// Where a node stands that is still receiving; none if it does not say.
+fn partial(body: &Reader<'_>) -> Result<Option<Partial>, Malformed> {
+    let Some(root) = body.array(answer::ROOT)? else { return Ok(None) };
+    let readers = body.every(answer::READER).take(READERS).map(|value| prefix(value).map(NodeId::from_bytes));
+    Ok(Some(Partial {
+        root: NodeId::from_bytes(root),
+        depth: body.byte(answer::DEPTH)?.ok_or(Malformed)?,
+        received: body.number(answer::RECEIVED)?.unwrap_or(0),
+        readers: readers.collect::<Result<_, _>>()?,
+    }))
 }
 
 /// A want; none if it is of a kind that this version does not know.

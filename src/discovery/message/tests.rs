@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::digest::StatedKey;
+use crate::discovery::Partial;
 use crate::policy::{ResourceKey, UrlKey};
 use crate::seal::MAX_BODY;
 use proptest::prelude::*;
@@ -17,13 +18,21 @@ prop_compose! {
 }
 
 prop_compose! {
+    fn partials()(root: [u8; 16], depth: u8, received: u64, readers in prop::collection::vec(any::<[u8; 16]>(), 0..=4))
+                  -> Partial {
+        let readers = readers.into_iter().map(NodeId::from_bytes).collect();
+        Partial { root: NodeId::from_bytes(root), depth, received, readers }
+    }
+}
+
+prop_compose! {
     fn answers()(want: u8, digest: Option<[u8; 32]>, size: Option<u64>, resource: Option<[u8; 32]>,
                  etag in prop::option::of("[!-~]{0,200}"), last_modified in prop::option::of("[ -~]{0,40}"),
-                 flags in any::<[bool; 4]>(), grant: [u8; 16]) -> Answer {
+                 flags in any::<[bool; 4]>(), grant: [u8; 16], partial in prop::option::of(partials())) -> Answer {
         let [first_hand, complete, busy, guarded] = flags;
         let digest = digest.map(Digest::from_bytes);
         let resource = resource.map(ResourceKey::from_bytes);
-        let holding = Holding { digest, size, etag, last_modified, first_hand, resource, complete, busy, guarded };
+        let holding = Holding { digest, size, etag, last_modified, first_hand, resource, complete, busy, guarded, partial };
         Answer { want, holding, grant: GrantId(grant) }
     }
 }
@@ -55,6 +64,8 @@ fn kinds() -> impl Strategy<Value = Kind> {
             .prop_map(|(query, wants)| Kind::Find { query, wants }),
         (query.clone(), beyond(), prop::collection::vec(wants(), 0..=MAX_WANTS))
             .prop_map(|(query, asker, wants)| Kind::Relay { query, asker, wants }),
+        (query.clone(), prop::collection::vec(wants(), 0..=MAX_WANTS))
+            .prop_map(|(query, wants)| Kind::Claim { query, wants }),
         (query.clone(), prop::collection::vec(answers(), 0..=2), any::<bool>())
             .prop_map(|(query, answers, done)| Kind::Have { query, answers, done }),
         query.prop_map(|query| Kind::Enough { query }),
@@ -195,6 +206,12 @@ fn the_largest_question_and_the_largest_answer_fit_into_a_frame() {
         etag: Some("e".repeat(200)),
         last_modified: Some("l".repeat(200)),
         resource: Some(ResourceKey::from_bytes([1; 32])),
+        partial: Some(Partial {
+            root: NodeId::from_bytes([1; 16]),
+            depth: 255,
+            received: u64::MAX,
+            readers: vec![NodeId::from_bytes([2; 16]); 4],
+        }),
         ..Holding::default()
     };
     let answer = Answer { want: 15, holding, grant: GrantId([1; 16]) };
@@ -233,5 +250,37 @@ proptest! {
         bytes[place] = to;
         bytes.truncate(cut.index(bytes.len() + 1));
         let _unused = Message::decode(&bytes);
+    }
+}
+
+/// `tests/fixtures/frames/claim-v1.json`: bodies of the messages of a crowd as the first release wrote them.
+#[test]
+fn the_messages_of_a_crowd_are_read_and_written_as_ever() {
+    let text = include_str!("../../../tests/fixtures/frames/claim-v1.json");
+    let bodies: std::collections::BTreeMap<String, String> = serde_json::from_str(text).unwrap();
+    let query = QueryId([7; 16]);
+    let wants = vec![(0, Wanted::Url(UrlKey::from_bytes([8; 32]))), (1, Wanted::Blob(Digest::of(b"thing")))];
+    let claim = Kind::Claim { query, wants };
+    let partial = Partial {
+        root: NodeId::from_bytes([1; 16]),
+        depth: 2,
+        received: 1_048_577,
+        readers: vec![NodeId::from_bytes([2; 16]), NodeId::from_bytes([3; 16])],
+    };
+    let holding = Holding {
+        size: Some(300_000_000),
+        etag: Some("\"v1\"".into()),
+        resource: Some(ResourceKey::from_bytes([9; 32])),
+        busy: true,
+        partial: Some(partial),
+        ..Holding::default()
+    };
+    let answers = vec![Answer { want: 0, holding, grant: GrantId([4; 16]) }];
+    let have = Kind::Have { query, answers, done: true };
+    for (name, kind) in [("claim", claim), ("partial have", have)] {
+        let message = Message { kind, ..hello() };
+        assert_eq!(crate::digest::hex(&message.encode()), bodies[name], "{name}");
+        let body = crate::digest::unhex(&bodies[name]).unwrap();
+        assert_eq!(Message::decode(&body), Ok(message));
     }
 }

@@ -3,11 +3,23 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 use super::{Command, Update};
 use crate::discovery::Offer;
 use crate::discovery::engine::FindingId;
+use crate::tls::NodeId;
+
+/// What a running find hears.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Heard {
+    /// A neighbour has something of it.
+    Offer(Offer),
+    /// A neighbour claims it too.
+    Claim(NodeId),
+    /// There is no use in waiting longer.
+    Decided,
+}
 
 /// A running find. Dropping it ends the question.
 #[derive(Debug)]
@@ -16,6 +28,8 @@ pub struct Finding {
     pub(super) updates: mpsc::Receiver<Update>,
     pub(super) commands: mpsc::Sender<Command>,
     pub(super) early: VecDeque<Offer>,
+    /// Claims that were heard while nobody listened for them.
+    pub(super) claims: VecDeque<NodeId>,
     pub(super) decided: bool,
     /// The task decides in time; this guards against a task that is gone.
     pub(super) limit: Duration,
@@ -27,8 +41,12 @@ impl Finding {
     pub async fn decided(&mut self) -> Vec<Offer> {
         if !self.decided {
             let decision = async {
-                while let Some(Update::Offer(offer)) = self.updates.recv().await {
-                    self.early.push_back(offer);
+                while let Some(update) = self.updates.recv().await {
+                    match update {
+                        Update::Offer(offer) => self.early.push_back(offer),
+                        Update::Claimed(node) => self.claims.push_back(node),
+                        Update::Decided => return,
+                    }
                 }
             };
             if tokio::time::timeout(self.limit, decision).await.is_err() {
@@ -48,9 +66,43 @@ impl Finding {
         loop {
             match self.updates.recv().await? {
                 Update::Offer(offer) => return Some(offer),
+                Update::Claimed(node) => self.claims.push_back(node),
                 Update::Decided => self.decided = true,
             }
         }
+    }
+
+    /// Whatever is heard next; none once there can be no more. Dropping the future loses nothing.
+    pub async fn heard(&mut self) -> Option<Heard> {
+        if let Some(offer) = self.early.pop_front() {
+            return Some(Heard::Offer(offer));
+        }
+        if let Some(node) = self.claims.pop_front() {
+            return Some(Heard::Claim(node));
+        }
+        match self.updates.recv().await? {
+            Update::Offer(offer) => Some(Heard::Offer(offer)),
+            Update::Claimed(node) => Some(Heard::Claim(node)),
+            Update::Decided => {
+                self.decided = true;
+                Some(Heard::Decided)
+            }
+        }
+    }
+
+    /// Waits until discovery has heard what had come by now. What it answered before that it answered without
+    /// knowing what its caller has done since; who asked then has been told of through this find.
+    pub async fn catch_up(&self) {
+        let (done, caught_up) = oneshot::channel();
+        let sent = self.commands.try_send(Command::CatchUp(done)).is_ok();
+        if sent && !matches!(tokio::time::timeout(self.limit, caught_up).await, Ok(Ok(()))) {
+            tracing::debug!("discovery did not catch up in time");
+        }
+    }
+
+    /// An offer that was heard and could not be used at once is heard again.
+    pub fn keep(&mut self, offer: Offer) {
+        self.early.push_back(offer);
     }
 }
 

@@ -11,7 +11,7 @@ use tokio::sync::{mpsc, watch};
 use super::{Command, Finding, Seeds, Service};
 use crate::clock::SharedClock;
 use crate::digest::Digest;
-use crate::discovery::engine::{Counts, Engine, FindingId, OFFERS, Setup};
+use crate::discovery::engine::{Asking, CLAIMS, Counts, Engine, FindingId, OFFERS, Setup};
 use crate::discovery::message::Sender;
 use crate::discovery::table::Marks;
 use crate::discovery::transport::{InterfaceView, Transport, Udp};
@@ -132,19 +132,39 @@ impl Discovery {
     /// Asks the site. Where nobody has been heard lately it is decided at once, and still asked: an offer may
     /// come late.
     pub fn find(&self, wanted: Wanted) -> Finding {
+        self.ask(Asking::Everybody, wanted)
+    }
+
+    /// Asks the site and says that this node fetches it where nobody else does: claims of others are heard too.
+    pub fn claim(&self, wanted: Wanted) -> Finding {
+        self.ask(Asking::Claim, wanted)
+    }
+
+    /// Asks one neighbour.
+    pub fn find_at(&self, node: NodeId, wanted: Wanted) -> Finding {
+        self.ask(Asking::One(node), wanted)
+    }
+
+    fn ask(&self, how: Asking, wanted: Wanted) -> Finding {
         let shared = &self.shared;
         let id = FindingId(shared.next_finding.fetch_add(1, Ordering::Relaxed));
-        let (to, updates) = mpsc::channel(OFFERS + 2);
-        let sent = self.tell(Command::Find(id, wanted, to));
+        let (to, updates) = mpsc::channel(OFFERS + CLAIMS + 2);
+        let sent = self.tell(Command::Find(id, how, wanted, to));
         let starting = shared.clock.instant().duration_since(shared.started) < shared.wait_max;
         Finding {
             id,
             updates,
             commands: self.commands.clone(),
             early: std::collections::VecDeque::new(),
+            claims: std::collections::VecDeque::new(),
             decided: !sent || !(starting || self.heard_lately()),
             limit: 2 * shared.wait_max + Duration::from_millis(50),
         }
+    }
+
+    /// The longest a question waits for its answers.
+    pub fn wait_max(&self) -> Duration {
+        self.shared.wait_max
     }
 
     /// Whether any neighbour was heard within a minute.

@@ -9,7 +9,7 @@ use tokio::task::JoinHandle;
 
 use super::*;
 use crate::clock::SystemClock;
-use crate::discovery::{Config, Holding, Holdings, Network, Parts, Peer, Seed};
+use crate::discovery::{Asker, Config, Holding, Holdings, Network, Parts, Peer, Seed};
 use crate::seal::{BootId, Grants, Secret, SiteKeys};
 use crate::tls::Identity;
 
@@ -20,7 +20,7 @@ static KEYS: LazyLock<SiteKeys> =
 struct Held(Mutex<HashMap<Wanted, Holding>>);
 
 impl Holdings for Held {
-    fn lookup(&self, wanted: &Wanted) -> Option<Holding> {
+    fn lookup(&self, wanted: &Wanted, _: Option<Asker>) -> Option<Holding> {
         self.0.lock().unwrap().get(wanted).cloned()
     }
 }

@@ -49,6 +49,8 @@ struct Line {
     pause: Duration,
     opened: Instant,
     retry: Option<Instant>,
+    /// Which socket is asked first: what was sent to everybody, then in turn.
+    unicast_first: bool,
 }
 
 #[derive(Debug)]
@@ -156,6 +158,7 @@ impl Line {
             pause: RETRY.0,
             opened: now,
             retry: Some(now),
+            unicast_first: false,
         }
     }
 
@@ -186,13 +189,22 @@ impl Line {
         let Some(sockets) = &self.sockets else { return Poll::Pending };
         // a socket bound to all addresses hears broadcasts too, and does not tell them apart
         let mixed = self.endpoint.local.ip().is_unspecified();
-        let heard = match poll_one(&sockets.unicast, cx, buffer) {
-            Poll::Pending => match &sockets.group {
-                Some(group) => poll_one(group, cx, buffer).map_ok(|heard| (heard, true)),
-                None => Poll::Pending,
-            },
-            ready => ready.map_ok(|heard| (heard, mixed)),
-        };
+        // a claim was sent before the answer of the one who claims; and neither socket starves the other
+        let mut heard = Poll::Pending;
+        for unicast in [self.unicast_first, !self.unicast_first] {
+            heard = match (unicast, &sockets.group) {
+                (true, _) => poll_one(&sockets.unicast, cx, buffer).map_ok(|heard| (heard, mixed)),
+                (false, Some(group)) => poll_one(group, cx, buffer).map_ok(|heard| (heard, true)),
+                (false, None) => Poll::Pending,
+            };
+            if heard.is_ready() {
+                self.unicast_first = !unicast;
+                break;
+            }
+        }
+        if heard.is_pending() {
+            self.unicast_first = false;
+        }
         heard.map(|heard| match heard {
             Ok(((bytes, from), broadcast)) => Some(Datagram { bytes, from, link: self.link, broadcast }),
             Err(error) => {

@@ -22,7 +22,7 @@ impl Lead {
 
     /// The origin sends the rest of what a partial holds; the newer head counts (RFC 9111 section 3.4).
     pub(super) async fn go_on(
-        &self,
+        &mut self,
         mut note: Note,
         response: Response<Body>,
         asked: Timestamp,

@@ -14,14 +14,14 @@ use crate::fetch::judge::Judge;
 use crate::fetch::ledger::From;
 use crate::fetch::neighbours::{self, Version, version_key};
 use crate::fetch::offer::Offer;
-use crate::fetch::transfer::{Begin, Source, Transfer};
+use crate::fetch::transfer::{Begin, Rivals, Source, Transfer};
 use crate::http::{Body, StoredHead};
 use crate::store::Ingest;
 
 impl Lead {
     /// Stores what arrives, from a neighbour where a witness holds the same thing.
     pub(super) async fn receive(
-        &self,
+        &mut self,
         response: Response<Body>,
         arriving: Arriving,
         mut finding: Option<Finding>,
@@ -57,6 +57,7 @@ impl Lead {
         let mut begin = self.begin_with(arriving, begun, source, judge);
         begin.finding = finding.filter(|_| is_thing);
         begin.hint = hint;
+        begin.rivals = self.crowd.take().map(Rivals::new);
         Ok(Outcome::Transfer(Box::new(Transfer::new(begin))))
     }
 
@@ -127,6 +128,9 @@ impl Lead {
             offers: VecDeque::new(),
             finding: None,
             hint: None,
+            rivals: None,
+            follow: None,
+            stand: self.stand.clone(),
         }
     }
 }

@@ -1,10 +1,12 @@
 //! The end of a transfer: the judgement, the commit, or what is left for another time.
 
 use super::Transfer;
+use super::pump::Stop;
 use crate::cache::Provenance;
 use crate::digest::Found;
 use crate::fetch::flight::Permit;
 use crate::fetch::judge::{Judge, Verdict};
+use crate::fetch::share;
 use crate::index::{ResourceRecord, TransferRecord};
 use crate::store::{End, Failure, Ingest};
 
@@ -17,6 +19,9 @@ impl Transfer {
                 return Some(Err(Failure::Source("the bytes could not be hashed".to_owned())));
             }
         };
+        if self.is_judged_by_pieces() {
+            return self.judge_by_pieces(found).await;
+        }
         match self.judge.verdict(found, !self.used.is_empty(), self.can_take_back()) {
             Verdict::Accept => Some(Ok(found)),
             Verdict::TakeBack => {
@@ -40,9 +45,23 @@ impl Transfer {
         }
     }
 
+    /// Judges the whole by the word of those who had it from the origin. Where that does not come, the origin sends
+    /// what is not proved.
+    async fn judge_by_pieces(&mut self, found: Found) -> Option<Result<Found, Failure>> {
+        let back = match self.is_proved(found.digest).await {
+            Ok(true) => return Some(Ok(found)),
+            Ok(false) | Err(Stop::Unproved) => self.take_back_unproved().await,
+            Err(Stop::Wrong(by)) => self.rejoin_after_wrong(by).await,
+            Err(_) => return Some(Err(Failure::Abandoned)),
+        };
+        back.err().map(Err)
+    }
+
     /// Only a neighbour whose bytes are all of what is in doubt is known to be wrong.
     pub(super) fn blame(&self) {
-        if let [only] = self.used.as_slice()
+        // who only passed on what was arriving is not known to be the one
+        if self.follow.is_none()
+            && let [only] = self.used.as_slice()
             && !self.origin_after
             && let Some(lenders) = self.engine.lenders(&self.case)
         {
@@ -68,7 +87,9 @@ impl Transfer {
             source = %self.running.detail(), "a download is complete"
         );
         self.note_end("complete");
+        let names = self.names();
         let completed = self.writer.complete(digest);
+        let told = share::told(&self.running, self.stand.as_deref(), self.engine.0.clock.now());
         self.running.settle_cuts(&End::Complete(digest));
         let Some(ingest) = completed.filter(|_| !stopping) else {
             self.engine.note_not_kept(
@@ -87,6 +108,9 @@ impl Transfer {
         }
         cache.put_resource(record);
         self.engine.begin_lesson(lesson);
+        if let Some(told) = told {
+            self.engine.0.flights.finish(names, told);
+        }
         // who comes from here on asks the store, where freshness counts
         drop(permit);
         let (reservation, storing) = (self.reservation, self.storing);

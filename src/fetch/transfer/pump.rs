@@ -4,14 +4,15 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::Transfer;
-use crate::discovery;
+use super::{Transfer, rivals};
+use crate::discovery::{self, Heard};
 use crate::fetch::ledger::From;
 use crate::fetch::neighbours::{self, Version};
 use crate::fetch::offer::Offer;
 use crate::fetch::sidecar::Hint;
 use crate::http::BodyError;
 use crate::store::{Hold, StoreError, WriteError, WriteNote};
+use crate::tls::NodeId;
 
 /// The first note of how far it has come; later ones follow at growing distances.
 pub(super) const FIRST_CHECKPOINT: u64 = 256 * 1024;
@@ -38,6 +39,12 @@ pub(super) enum Stop {
     Better(Offer),
     /// A neighbour turned up that holds what a checksum file names.
     Hinted(Offer),
+    /// A neighbour went to the origin for the same thing, and goes first.
+    Outranked(Box<discovery::Offer>),
+    /// A piece is not what this node says, which had it from the origin.
+    Wrong(NodeId),
+    /// What a neighbour sent is not what the origin has, or nobody can say so.
+    Unproved,
     /// Nobody reads it, and too much is missing.
     Abandoned,
     /// The disk gave out while unproven bytes were held.
@@ -49,6 +56,9 @@ impl Transfer {
     pub(super) async fn pump(&mut self) -> Stop {
         loop {
             if let Some(stop) = self.look_around().await {
+                return stop;
+            }
+            if let Some(stop) = self.hear_root().or_else(|| self.hear_rivals()) {
                 return stop;
             }
             let piece = match self.pieces.now() {
@@ -106,14 +116,19 @@ impl Transfer {
                     }
                     return Ok(self.pieces.next().await);
                 }
-                () = self.rate.tick(), if self.from == From::Peer => {
-                    if self.rate.is_slow() {
+                () = self.rate.tick(), if self.from == From::Peer || self.follow.is_some() => {
+                    if let Some(stop) = self.hear_root() {
+                        return Err(stop);
+                    }
+                    if self.from == From::Peer && self.rate.is_slow() && self.is_left_behind() {
                         return Err(Stop::Slow);
                     }
                 }
-                offer = late(&mut self.finding), if wait_for_peers => match offer {
-                    Some(offer) if self.is_better(&offer) => return Err(Stop::Better(offer.into())),
-                    Some(_) => {}
+                heard = late(&mut self.finding), if wait_for_peers => match heard {
+                    Some(Heard::Offer(offer)) if self.is_better(&offer) => {
+                        return Err(Stop::Better(offer.into()));
+                    }
+                    Some(heard) => self.note_rival(heard),
                     None => self.finding = None,
                 },
                 offers = hinted(&mut self.hint), if is_worth_moving => {
@@ -121,6 +136,11 @@ impl Transfer {
                     self.offers.extend(offers);
                     if let Some(offer) = self.offers.pop_front() {
                         return Err(Stop::Hinted(offer));
+                    }
+                }
+                offer = rivals::shown(&mut self.rivals) => {
+                    if self.is_outranked_by(&offer) {
+                        return Err(Stop::Outranked(Box::new(offer)));
                     }
                 }
             }
@@ -133,11 +153,15 @@ impl Transfer {
         if self.total.is_some_and(|total| after > total) {
             return Some(Stop::Broken("the source sent more than it announced".to_owned()));
         }
-        if self.from == From::Peer && self.rate.is_slow() {
+        if self.from == From::Peer && self.rate.is_slow() && self.is_left_behind() {
             self.pieces.put_back(bytes);
             return Some(Stop::Slow);
         }
         self.rate.received(length);
+        let now = self.engine.0.clock.instant();
+        if let Some(follow) = &mut self.follow {
+            follow.fed(now);
+        }
         if let Some(offer) = &self.offer
             && !self.used.iter().any(|used| used.lender() == offer.lender())
         {
@@ -239,13 +263,17 @@ impl Transfer {
         rest <= SMALL_REST || (rest <= LARGE_REST && rest <= total / 10)
     }
 
-    fn rest_is_worth_moving(&self) -> bool {
-        (self.finding.is_some() || self.hint.is_some())
-            && self.writer.is_storing()
+    pub(super) fn rest_is_worth_moving(&self) -> bool {
+        (self.finding.is_some() || self.hint.is_some()) && self.rest_is_long()
+    }
+
+    /// Whether so much is to come that another source is worth its trouble.
+    pub(super) fn rest_is_long(&self) -> bool {
+        self.writer.is_storing()
             && self.total.is_some_and(|total| total.saturating_sub(self.writer.received()) > WORTH_MOVING)
     }
 
-    fn is_better(&self, offer: &discovery::Offer) -> bool {
+    pub(super) fn is_better(&self, offer: &discovery::Offer) -> bool {
         let answer = self.running.answer();
         let version = Version { key: self.key(), head: &answer.head, size: self.total };
         let word = self.engine.word_for(&self.case);
@@ -265,9 +293,9 @@ pub(super) async fn deserted(growing: &crate::store::Growing) {
     }
 }
 
-async fn late(finding: &mut Option<discovery::Finding>) -> Option<discovery::Offer> {
+async fn late(finding: &mut Option<discovery::Finding>) -> Option<Heard> {
     match finding {
-        Some(finding) => finding.next().await,
+        Some(finding) => finding.heard().await,
         None => std::future::pending().await,
     }
 }

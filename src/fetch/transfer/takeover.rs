@@ -17,7 +17,7 @@ use crate::fetch::origin_side::{Rest, content_length};
 use crate::fetch::piece::Pieces;
 use crate::http::Body;
 use crate::policy::{self, Answer};
-use crate::store::{Failure, Hold};
+use crate::store::Failure;
 
 /// How often the origin is asked again without any progress, and how long in between.
 const PAUSES: [Duration; 4] =
@@ -31,7 +31,7 @@ const PATIENCE_SECONDS: u64 = 5;
 const PATIENCE: Duration = Duration::from_secs(40);
 
 /// Why a source cannot go on.
-enum Trouble {
+pub(super) enum Trouble {
     /// Another try may help.
     Passing(String),
     /// Nothing will.
@@ -41,6 +41,9 @@ enum Trouble {
 impl Transfer {
     /// The source broke off: the next holder, then the origin.
     pub(super) async fn take_over(&mut self, why: &str) -> Result<(), Failure> {
+        if self.follow.is_some() {
+            return self.rejoin(why).await;
+        }
         self.settle().await?;
         for _ in 0..HOLDERS {
             let Some(offer) = self.offers.pop_front() else { break };
@@ -55,7 +58,7 @@ impl Transfer {
         self.go_on_at_origin_or_fail(why).await
     }
 
-    async fn go_on_at_origin_or_fail(&mut self, why: &str) -> Result<(), Failure> {
+    pub(super) async fn go_on_at_origin_or_fail(&mut self, why: &str) -> Result<(), Failure> {
         let mut why = why.to_owned();
         while let Some(pause) = usize::try_from(self.failures).ok().and_then(|at| PAUSES.get(at)) {
             self.failures += 1;
@@ -85,6 +88,9 @@ impl Transfer {
     pub(super) async fn leave_slow_peer(&mut self) -> Result<(), Failure> {
         self.settle().await?;
         tracing::debug!(url = %self.case.want.target, "a neighbour is too slow");
+        if self.follow.is_some() {
+            return self.rejoin("a neighbour is too slow").await;
+        }
         if let Some(offer) = self.offers.pop_front()
             && self.go_on_at(offer).await
         {
@@ -138,7 +144,7 @@ impl Transfer {
 
     /// Whether no byte of a neighbour went out.
     pub(super) fn can_take_back(&self) -> bool {
-        self.mark.as_ref().is_some_and(|mark| self.writer.released() <= mark.offset())
+        self.mark.is_some_and(|mark| self.writer.released() <= mark)
     }
 
     /// Takes the neighbours' bytes out of the file again, where that can be done. A digest that was learned goes
@@ -148,8 +154,8 @@ impl Transfer {
             return Ok(());
         }
         let Some(mark) = self.mark.take() else { return Ok(()) };
-        self.running.tally().take_back(mark.offset());
-        let back = self.writer.rewind(&mark).await;
+        self.running.tally().take_back(mark);
+        let back = self.writer.rewind(mark).await;
         back.map_err(|error| Failure::Source(error.to_string()))?;
         self.used.clear();
         self.origin_after = false;
@@ -172,7 +178,7 @@ impl Transfer {
         rest <= SMALL_REST || rate.is_some_and(|rate| rest / rate.max(1) <= PATIENCE_SECONDS)
     }
 
-    async fn settle(&mut self) -> Result<(), Failure> {
+    pub(super) async fn settle(&mut self) -> Result<(), Failure> {
         let settled = self.writer.settle().await;
         settled.map(drop).map_err(|error| Failure::Source(error.to_string()))
     }
@@ -183,7 +189,7 @@ impl Transfer {
         };
         match lenders.pull(&offer, self.writer.received()).await {
             Ok((size, body)) if self.total.is_none_or(|total| total == size) => {
-                self.switch(Source { body, from: From::Peer, offer: Some(offer) }).await;
+                self.switch(Source { body, from: From::Peer, offer: Some(offer) });
                 true
             }
             Ok(_) | Err(_) => false,
@@ -191,6 +197,9 @@ impl Transfer {
     }
 
     async fn go_on_at_origin(&mut self) -> Result<(), Trouble> {
+        if self.is_judged_by_pieces() {
+            return self.go_on_first_hand().await;
+        }
         let offset = self.writer.received();
         let answer = self.running.answer();
         let tag = answer.head.strong_etag();
@@ -200,7 +209,7 @@ impl Transfer {
         match rest.map_err(|error| Trouble::Passing(error.to_string()))? {
             Rest::From(response, size) if self.total.is_none_or(|total| total == size) => {
                 self.set_total(Some(size));
-                self.switch(Source { body: response.into_body(), from: From::Origin, offer: None }).await;
+                self.switch(Source { body: response.into_body(), from: From::Origin, offer: None });
                 Ok(())
             }
             Rest::From(..) => Err(Trouble::Final(Failure::Changed)),
@@ -210,7 +219,11 @@ impl Transfer {
     }
 
     /// The origin sends the whole: its first bytes must be those that are here.
-    async fn take_whole(&mut self, response: http::Response<Body>, offset: u64) -> Result<(), Trouble> {
+    pub(super) async fn take_whole(
+        &mut self,
+        response: http::Response<Body>,
+        offset: u64,
+    ) -> Result<(), Trouble> {
         let size = content_length(response.headers());
         let (head, body) = response.into_parts();
         if !self.is_same_answer(&head, size) {
@@ -220,7 +233,7 @@ impl Transfer {
         let prefix = skip(&mut pieces, offset).await.map_err(Trouble::Passing)?;
         let here = self.writer.found().await.ok().flatten();
         if here.map(|found| found.digest) == Some(prefix.finish()) {
-            self.switch_to(pieces, From::Origin, None).await;
+            self.switch_to(pieces, From::Origin, None);
             return Ok(());
         }
         if self.can_take_back() {
@@ -260,29 +273,29 @@ impl Transfer {
             self.running.keep_to_ourselves();
         }
         self.running.tally().take_back(0);
-        self.mark = Some(crate::store::Mark::default());
+        self.mark = Some(0);
         self.take_back().await.map_err(Trouble::Final)?;
         self.total = None;
         self.set_total(size);
-        self.switch(Source { body, from: From::Origin, offer: None }).await;
+        self.switch(Source { body, from: From::Origin, offer: None });
         Ok(())
     }
 
-    fn set_total(&mut self, size: Option<u64>) {
+    pub(super) fn set_total(&mut self, size: Option<u64>) {
         if self.total != size {
             self.total = size;
             self.writer.set_total(size);
         }
     }
 
-    async fn switch(&mut self, source: Source) {
-        self.switch_to(Pieces::new(source.body), source.from, source.offer).await;
+    pub(super) fn switch(&mut self, source: Source) {
+        self.switch_to(Pieces::new(source.body), source.from, source.offer);
     }
 
-    async fn switch_to(&mut self, pieces: Pieces, from: From, offer: Option<Offer>) {
+    pub(super) fn switch_to(&mut self, pieces: Pieces, from: From, offer: Option<Offer>) {
         self.learn_progress();
         if from == From::Peer && self.mark.is_none() {
-            self.mark = self.writer.mark().await;
+            self.mark = self.writer.is_storing().then(|| self.writer.received());
         }
         let peer = offer.as_ref().map(Offer::address);
         self.running.moved_to(self.writer.received(), from, peer);
@@ -290,12 +303,15 @@ impl Transfer {
         self.running.judge_by(self.judge);
         let release = self.engine.0.config.load().release;
         let release = offer.as_ref().map_or(release, |offer| offer.release(release));
-        let hold = self.judge.hold(from, self.total, release);
+        let by_pieces = self.follow.as_ref().and_then(|follow| follow.hold(self.total, release));
+        let hold = by_pieces.unwrap_or_else(|| self.judge.hold(from, self.total, release));
         // a neighbour's bytes before it still wait for their proof
         let unproven = from == From::Peer || !self.used.is_empty();
-        let hold = if self.used.is_empty() { hold } else { hold.stricter(self.writer.holds()) };
-        self.running.set_unproven(unproven && hold != Hold::Everything);
+        let strictly = self.used.is_empty() || by_pieces.is_some();
+        let hold = if strictly { hold } else { hold.stricter(self.writer.holds()) };
+        self.running.set_unproven(unproven && super::is_before_proof(hold));
         self.writer.hold(hold);
+        self.stand_changes(offer.as_ref());
         self.origin_after |= from == From::Origin && !self.used.is_empty();
         (self.pieces, self.from, self.offer) = (pieces, from, offer);
     }

@@ -23,6 +23,9 @@ pub enum PullError {
     /// It does not hold the thing any more.
     #[error("the neighbour does not hold it any more")]
     Gone,
+    /// What it was about to receive cannot be shared: everybody asks the origin.
+    #[error("what the neighbour fetches is not to be shared")]
+    Left,
     /// The grant has ended: ask for a new one.
     #[error("the neighbour's grant has ended")]
     AskAgain,
@@ -57,7 +60,8 @@ impl PullError {
     /// What a status other than success says.
     pub(super) fn of_status(status: StatusCode) -> Self {
         match status {
-            StatusCode::NOT_FOUND | StatusCode::GONE => Self::Gone,
+            StatusCode::NOT_FOUND => Self::Gone,
+            StatusCode::GONE => Self::Left,
             StatusCode::FORBIDDEN => Self::AskAgain,
             StatusCode::TOO_MANY_REQUESTS => Self::Busy,
             other if other.is_server_error() => Self::Busy,

@@ -53,7 +53,7 @@ fn p02_only_an_answer_that_keeps_to_the_offer_is_read() {
 fn p12_everyday_answers_are_told_apart() {
     for (status, error) in [
         (404, PullError::Gone),
-        (410, PullError::Gone),
+        (410, PullError::Left),
         (403, PullError::AskAgain),
         (429, PullError::Busy),
         (500, PullError::Busy),

@@ -3,7 +3,7 @@
 use http::header::{self, HeaderMap, HeaderValue};
 use http::{Method, Request, Response, StatusCode};
 
-use super::{Caller, Found, Proof, Server};
+use super::{Absent, Caller, Found, Proof, ResourceHead, Server};
 use crate::digest::Digest;
 use crate::http::inspect::Fault;
 use crate::http::{Body, boxed, empty, full};
@@ -37,7 +37,10 @@ impl Server {
             Ok((Thing::Blob(digest), asker)) => {
                 Ok(self.blob(&digest, asker, request.method(), request.headers()).await)
             }
-            Ok((Thing::Resource(key), _)) => Ok(self.resource(key).await),
+            Ok((Thing::Resource(key), asker)) if wants_bytes(request.headers()) => {
+                Ok(self.bytes_of_resource(key, asker, request.method(), request.headers()).await)
+            }
+            Ok((Thing::Resource(key), _)) => Ok(self.resource(key, request.headers()).await),
             Err(Refusal::Banned) => Err(Dropped),
             Err(Refusal::Offence(what)) => {
                 self.offence(caller.address, what);
@@ -92,10 +95,46 @@ impl Server {
         Ok((thing, bearer.asker))
     }
 
-    async fn resource(&self, key: [u8; 32]) -> Response<Body> {
-        let shown = tokio::time::timeout(self.0.limits.shelf, (self.0.shelf.head)(key)).await;
-        let Ok(shown) = shown else { return unavailable("the shelf is slow") };
-        let Some(mut shown) = shown else { return problem(StatusCode::NOT_FOUND, "not here") };
+    async fn head_of(&self, key: [u8; 32], pieces: u64) -> Result<ResourceHead, Response<Body>> {
+        let shown = tokio::time::timeout(self.0.limits.shelf, (self.0.shelf.head)(key, pieces)).await;
+        match shown {
+            Err(_elapsed) => Err(unavailable("the shelf is slow")),
+            Ok(Ok(shown)) => Ok(shown),
+            Ok(Err(Absent::NotHere)) => Err(problem(StatusCode::NOT_FOUND, "not here")),
+            Ok(Err(Absent::Full)) => Err(unavailable("others read from here already")),
+            Ok(Err(Absent::Left)) => Err(problem(StatusCode::GONE, "not to be shared: ask the origin")),
+        }
+    }
+
+    /// The bytes of what a URL led to, arriving or here.
+    async fn bytes_of_resource(
+        &self,
+        key: [u8; 32],
+        asker: NodeId,
+        method: &Method,
+        asked: &HeaderMap,
+    ) -> Response<Body> {
+        if let Some(response) = self.arriving(Thing::Resource(key), asker, method, asked) {
+            return response;
+        }
+        let head = match self.head_of(key, 0).await {
+            Ok(head) => head,
+            Err(refused) => return refused,
+        };
+        let Some(digest) = head.digest else { return problem(StatusCode::NOT_FOUND, "not here") };
+        let mut response = self.blob(&digest, asker, method, asked).await;
+        if let Some(resource) = head.resource {
+            set(&mut response, wire::RESOURCE, &resource.to_string());
+        }
+        response
+    }
+
+    async fn resource(&self, key: [u8; 32], asked: &HeaderMap) -> Response<Body> {
+        let pieces = asked.get(wire::PIECES).and_then(|field| field.to_str().ok()?.parse().ok());
+        let mut shown = match self.head_of(key, pieces.unwrap_or(0)).await {
+            Ok(shown) => shown,
+            Err(refused) => return refused,
+        };
         // whatever the shelf says, only what may be shared leaves this node
         shown.head = policy::shared_fields(&shown.head);
         match serde_json::to_vec(&shown) {
@@ -114,6 +153,9 @@ impl Server {
         method: &Method,
         asked: &HeaderMap,
     ) -> Response<Body> {
+        if let Some(response) = self.arriving(Thing::Blob(*digest), asker, method, asked) {
+            return response;
+        }
         let place = if method == Method::HEAD {
             None
         } else {
@@ -174,17 +216,22 @@ fn wanted(method: &Method, asked: &HeaderMap, digest: &Digest) -> Option<RangeRe
     RangeRequest::parse(range.to_str().ok()?).filter(|_| holds)
 }
 
+/// Whether the bytes of a resource are asked for, and not its head.
+fn wants_bytes(asked: &HeaderMap) -> bool {
+    asked.get(header::ACCEPT).is_some_and(|field| field == wire::BLOB_TYPE)
+}
+
 fn entity_tag(digest: &Digest) -> String {
     format!("\"{digest}\"")
 }
 
-fn unavailable(why: &str) -> Response<Body> {
+pub(super) fn unavailable(why: &str) -> Response<Body> {
     let mut response = problem(StatusCode::SERVICE_UNAVAILABLE, why);
     response.headers_mut().insert(header::RETRY_AFTER, RETRY_SECONDS);
     response
 }
 
-fn problem(status: StatusCode, detail: &str) -> Response<Body> {
+pub(super) fn problem(status: StatusCode, detail: &str) -> Response<Body> {
     let title = status.canonical_reason().unwrap_or_default();
     let document = serde_json::json!({
         "type": "about:blank", "title": title, "status": status.as_u16(), "detail": detail,
@@ -199,13 +246,13 @@ fn closing(mut response: Response<Body>) -> Response<Body> {
     response
 }
 
-fn with_type(mut response: Response<Body>, media_type: &'static str) -> Response<Body> {
+pub(super) fn with_type(mut response: Response<Body>, media_type: &'static str) -> Response<Body> {
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
     response
 }
 
 /// Our own values are always valid; one that is not would be left out rather than harm the answer.
-fn set(response: &mut Response<Body>, name: header::HeaderName, value: &str) {
+pub(super) fn set(response: &mut Response<Body>, name: header::HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_str(value) {
         response.headers_mut().insert(name, value);
     }

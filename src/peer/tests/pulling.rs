@@ -78,10 +78,10 @@ async fn head_of_request(stream: &mut TcpStream) {
 async fn a_stored_head_comes_without_what_is_private() {
     let (node, reader) = (Making::default().start().await, Reader::new());
     let thing = |key| node.grant(&reader.identity, Thing::Resource(key));
-    let head = reader.client.head(&node.holder, thing([1; 32]), [1; 32]).await.unwrap();
+    let head = reader.client.head(&node.holder, thing([1; 32]), [1; 32], 0).await.unwrap();
     assert_eq!((head.age, head.size, head.digest), (3, 4, Some(Digest::of(b"body"))));
     assert_eq!(head.head.fields, [("etag".to_owned(), "\"a\"".to_owned())]);
-    let none = reader.client.head(&node.holder, thing([2; 32]), [2; 32]).await;
+    let none = reader.client.head(&node.holder, thing([2; 32]), [2; 32], 0).await;
     assert_eq!(none, Err(PullError::Gone));
 }
 

@@ -16,13 +16,23 @@ pub struct Follower {
     slot: Arc<ReaderSlot>,
     at: u64,
     until: Option<u64>,
+    /// It passes on what is not proved: how often bytes had been taken back when it began.
+    relays: Option<u32>,
 }
 
 impl Follower {
     pub(super) fn new(shared: Arc<Shared>, start: u64, until: Option<u64>) -> Self {
         let slot = shared.enter(start);
         let progress = shared.progress.subscribe();
-        Self { shared, progress, slot, at: start, until }
+        Self { shared, progress, slot, at: start, until, relays: None }
+    }
+
+    /// Stands in no slot: whoever stands in one is waited for where the disk has given out.
+    pub(super) fn relay(shared: Arc<Shared>, start: u64, until: Option<u64>) -> Self {
+        shared.readers.send_modify(|readers| *readers += 1);
+        let progress = shared.progress.subscribe();
+        let relays = Some(progress.borrow().rewinds);
+        Self { shared, progress, slot: Arc::default(), at: start, until, relays }
     }
 
     /// Where the next byte comes from.
@@ -38,13 +48,13 @@ impl Follower {
             if self.until.is_some_and(|until| self.at >= until) {
                 return Ok(None);
             }
-            let (released, end) = {
-                let now = self.progress.borrow_and_update();
-                (now.released, now.end.clone())
-            };
+            let (released, end) = self.may_have()?;
             let limit = self.until.map_or(released, |until| until.min(released));
             if self.at < limit {
-                return self.read(limit).await.map(Some);
+                let read = self.read(limit).await?;
+                // what was taken back while it was read may have been overwritten
+                self.may_have()?;
+                return Ok(Some(read));
             }
             match end {
                 Some(End::Complete(_)) => return Ok(None),
@@ -52,6 +62,18 @@ impl Follower {
                 None => self.progress.changed().await.map_err(|_closed| Failure::Abandoned)?,
             }
         }
+    }
+
+    /// How far it may read, and the end if there is one.
+    fn may_have(&mut self) -> Result<(u64, Option<End>), Failure> {
+        let now = self.progress.borrow_and_update();
+        let released = match self.relays {
+            None => now.released,
+            Some(rewinds) if rewinds != now.rewinds => return Err(Failure::Changed),
+            Some(_) if self.shared.spill.is_open() => return Err(Failure::Abandoned),
+            Some(_) => now.received,
+        };
+        Ok((released, now.end.clone()))
     }
 
     async fn read(&mut self, limit: u64) -> Result<(u64, Bytes), Failure> {

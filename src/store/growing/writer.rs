@@ -8,7 +8,7 @@ use tokio::task::JoinHandle;
 
 use super::{Blob, End, Failure, Growing, Progress, Shared};
 use crate::digest::{Digest, Found, Hasher};
-use crate::store::{Ingest, StoreError};
+use crate::store::{Ingest, PieceHash, StoreError};
 
 /// How long the slowest reader may stand still while it holds up everybody (the disk has given out).
 const SLOWEST: Duration = Duration::from_secs(30);
@@ -20,6 +20,8 @@ pub enum Hold {
     Nothing,
     /// All but this many bytes, until the proof.
     Tail(u64),
+    /// What comes before this byte.
+    After(u64),
     /// Nothing until the proof.
     Everything,
 }
@@ -30,21 +32,12 @@ impl Hold {
     pub fn stricter(self, other: Self) -> Self {
         match (self, other) {
             (Self::Everything, _) | (_, Self::Everything) => Self::Everything,
+            (Self::After(one), Self::After(other)) => Self::After(one.min(other)),
+            (after @ Self::After(_), _) | (_, after @ Self::After(_)) => after,
             (Self::Tail(one), Self::Tail(other)) => Self::Tail(one.max(other)),
             (tail @ Self::Tail(_), Self::Nothing) | (Self::Nothing, tail @ Self::Tail(_)) => tail,
             (Self::Nothing, Self::Nothing) => Self::Nothing,
         }
-    }
-}
-
-/// A state of a writer to which it can go back.
-#[derive(Debug, Clone, Default)]
-pub struct Mark(Hasher);
-
-impl Mark {
-    /// How many bytes there were.
-    pub fn offset(&self) -> u64 {
-        self.0.length()
     }
 }
 
@@ -100,7 +93,7 @@ impl Writer {
     /// Over a staging file, empty or resumed.
     pub fn new(ingest: Ingest, total: Option<u64>, hold: Hold) -> Self {
         let received = ingest.length();
-        let progress = Progress { received, released: 0, total, end: None };
+        let progress = Progress { received, released: 0, total, ..Progress::default() };
         let shared = Shared::new(Arc::clone(ingest.file()), ingest.store().0.pool.clone(), progress);
         let mut writer = Self { shared, sink: Sink::Disk(ingest), hold, received };
         writer.show();
@@ -129,11 +122,11 @@ impl Writer {
         self.shared.progress.borrow().released
     }
 
-    /// The present state, to go back to; none where nothing is stored.
-    pub async fn mark(&mut self) -> Option<Mark> {
+    /// The hash of what follows on the last whole piece, to be compared with another source's.
+    pub async fn last_piece(&mut self) -> Option<PieceHash> {
         self.settle().await.ok()?;
         match &self.sink {
-            Sink::Disk(ingest) => Some(Mark(ingest.hasher())),
+            Sink::Disk(ingest) => ingest.last_piece(),
             Sink::Writing(_) | Sink::Memory(_) | Sink::Gone => None,
         }
     }
@@ -265,14 +258,26 @@ impl Writer {
         }
     }
 
-    /// Goes back to a mark; only while readers have had nothing beyond it, and only on the disk.
-    pub async fn rewind(&mut self, mark: &Mark) -> Result<(), WriteError> {
+    /// Goes back to an earlier byte; only while clients have had nothing beyond it, and only on the disk. Whoever
+    /// relays what comes is cut off.
+    pub async fn rewind(&mut self, offset: u64) -> Result<(), WriteError> {
         self.settle().await?;
-        let Sink::Disk(ingest) = &mut self.sink else { return Err(WriteError::Deserted) };
-        ingest.rewind(mark.0.clone()).map_err(WriteError::Disk)?;
-        self.received = mark.offset();
-        self.shared.progress.send_modify(|now| now.received = mark.offset());
-        Ok(())
+        let mut ingest = match std::mem::replace(&mut self.sink, Sink::Gone) {
+            Sink::Disk(ingest) => ingest,
+            other @ (Sink::Writing(_) | Sink::Memory(_) | Sink::Gone) => {
+                self.sink = other;
+                return Err(WriteError::Deserted);
+            }
+        };
+        self.shared.progress.send_modify(|now| {
+            (now.received, now.rewinds) = (offset, now.rewinds + 1);
+        });
+        let back = tokio::task::spawn_blocking(move || (ingest.rewind(offset), ingest)).await;
+        let Ok((result, ingest)) = back else { return Err(WriteError::Deserted) };
+        self.shared.set_pieces(ingest.pieces(0));
+        self.received = offset;
+        self.sink = Sink::Disk(ingest);
+        result.map_err(WriteError::Disk)
     }
 
     /// What was reckoned of all that was received.
@@ -313,6 +318,9 @@ impl Writer {
 
     /// All bytes are there and right: readers may have everything. Gives the staging file to commit, if any.
     pub fn complete(mut self, digest: Digest) -> Option<Ingest> {
+        if let Sink::Disk(ingest) = &self.sink {
+            self.shared.add_pieces(ingest.last_piece().as_slice());
+        }
         self.end(End::Complete(digest));
         match std::mem::replace(&mut self.sink, Sink::Gone) {
             Sink::Disk(ingest) => Some(ingest),
@@ -350,12 +358,18 @@ impl Writer {
 
     fn show(&mut self) {
         let received = match &self.sink {
-            Sink::Disk(ingest) => ingest.length(),
-            Sink::Memory(_) | Sink::Gone | Sink::Writing(_) => self.received,
+            Sink::Disk(ingest) => {
+                self.shared.add_pieces(ingest.pieces(self.shared.piece_count()));
+                ingest.length()
+            }
+            Sink::Memory(_) | Sink::Gone => self.received,
+            // what is on its way to the disk cannot be read yet
+            Sink::Writing(_) => self.shared.progress.borrow().received,
         };
         let free = match self.hold {
             Hold::Nothing => received,
             Hold::Tail(tail) => received.saturating_sub(tail),
+            Hold::After(proven) => received.min(proven),
             Hold::Everything => 0,
         };
         self.shared.progress.send_modify(|now| {

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use larder::clock::SystemClock;
 use larder::digest::{Digest, Stated, StatedKey};
-use larder::discovery::{Config, Discovery, Endpoint, Holding, Holdings, Parts, Wanted};
+use larder::discovery::{Asker, Config, Discovery, Endpoint, Holding, Holdings, Parts, Wanted};
 use larder::http::Target;
 use larder::policy::{ResourceKey, UrlKey, Variance};
 use larder::seal::{Bearer, BootId, GrantId, Grants, Sealer, Secret, SiteKeys, Thing};
@@ -49,7 +49,7 @@ struct Claims {
 }
 
 impl Holdings for Claims {
-    fn lookup(&self, wanted: &Wanted) -> Option<Holding> {
+    fn lookup(&self, wanted: &Wanted, _: Option<Asker>) -> Option<Holding> {
         let digest = match wanted {
             Wanted::Blob(digest) => *digest,
             Wanted::Stated(key) => *self.stated.lock().unwrap().get(key)?,

@@ -123,7 +123,7 @@ fn many_wants_share_a_question_and_long_answers_are_split() {
         world.hold(1, *wanted, holding);
     }
     let now = world.now();
-    world.act(0, |engine| engine.find(&wants, now));
+    world.act(0, |engine| engine.find(Asking::Everybody, &wants, now));
     world.pump();
     assert_eq!(world.nodes[0].engine.counts().finds, 3);
     assert_eq!(world.nodes[0].offers.len(), 40);

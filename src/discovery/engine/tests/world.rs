@@ -27,7 +27,7 @@ pub(super) struct Held {
 }
 
 impl Holdings for Held {
-    fn lookup(&self, wanted: &Wanted) -> Option<Holding> {
+    fn lookup(&self, wanted: &Wanted, _: Option<Asker>) -> Option<Holding> {
         self.things.lock().unwrap().get(wanted).cloned()
     }
 
@@ -44,6 +44,8 @@ pub(super) struct Node {
     pub(super) held: Arc<Held>,
     pub(super) grants: Grants,
     pub(super) offers: Vec<(FindingId, Offer)>,
+    /// Whose claims met which finds.
+    pub(super) claims: Vec<(FindingId, NodeId)>,
     /// Which finds were decided, and when.
     pub(super) decided: HashMap<FindingId, Instant>,
     pub(super) events: Vec<Event>,
@@ -149,6 +151,7 @@ impl World {
             held,
             grants,
             offers: Vec::new(),
+            claims: Vec::new(),
             decided: HashMap::new(),
             events: Vec::new(),
             renew: 0,
@@ -206,9 +209,13 @@ impl World {
     }
 
     pub(super) fn find(&mut self, number: usize, wanted: Wanted) -> FindingId {
+        self.find_as(number, Asking::Everybody, wanted)
+    }
+
+    pub(super) fn find_as(&mut self, number: usize, how: Asking, wanted: Wanted) -> FindingId {
         self.next_finding += 1;
         let (finding, now) = (FindingId(self.next_finding), self.now());
-        self.act(number, |engine| engine.find(&[(finding, wanted)], now));
+        self.act(number, |engine| engine.find(how, &[(finding, wanted)], now));
         finding
     }
 
@@ -249,6 +256,7 @@ impl Node {
             }
             Action::Offer(finding, offer) => self.offers.push((finding, *offer)),
             Action::Decided(finding) => assert!(self.decided.insert(finding, now).is_none(), "decided once"),
+            Action::Claimed(finding, node) => self.claims.push((finding, node)),
             Action::Closed(_) => {}
             Action::Renew => self.renew += 1,
             Action::Event(event) => self.events.push(event),
