@@ -1,5 +1,6 @@
 //! Going first: from a want to a running transfer, a confirmed stored answer, or the origin's own answer.
 
+mod confirm;
 mod join;
 mod partial;
 mod receive;
@@ -34,6 +35,7 @@ use crate::index::ResourceRecord;
 use crate::origin::OriginError;
 use crate::policy::{self, Answer, NoStore, ResourceKey, Variance};
 
+use confirm::Version;
 use join::Around;
 
 /// How many holders are tried before the origin.
@@ -52,6 +54,8 @@ pub(super) struct Lead {
     stand: Option<Arc<Stand>>,
     /// Those for whom this node goes to the origin.
     crowd: Option<Crowd>,
+    /// What a neighbour holds of this URL, for the origin to confirm.
+    version: Option<Version>,
 }
 
 /// What the leader came to.
@@ -79,7 +83,7 @@ impl Lead {
         stored: Option<(Arc<ResourceRecord>, bool)>,
         permit: Option<Permit>,
     ) -> Self {
-        Self { engine, case, stored, permit, leads: false, stand: None, crowd: None }
+        Self { engine, case, stored, permit, leads: false, stand: None, crowd: None, version: None }
     }
 
     /// Tells client and followers, then runs the transfer to its end.
@@ -221,6 +225,9 @@ impl Lead {
             policy::validators(&stored.answer.head, &mut headers);
         } else if !self.case.want.is_private() && !self.case.want.is_conditional() {
             partial = self.engine.beginning(&self.case);
+            if let Some(version) = self.version.as_ref().filter(|_| partial.is_none()) {
+                policy::validators(version.head(), &mut headers);
+            }
         }
         let (upstream, origin) = (self.case.upstream(headers), self.engine.0.origin.clone());
         let asked = self.engine.0.clock.now();
@@ -284,6 +291,12 @@ impl Lead {
     ) -> Result<Outcome, FetchError> {
         let now = self.engine.0.clock.now();
         self.engine.hear_head(&self.case, &response);
+        let version = self.version.take();
+        if let Some(version) = version.filter(|_| self.stored.is_none())
+            && response.status() == StatusCode::NOT_MODIFIED
+        {
+            return self.take_confirmed(version, response, asked, finding).await;
+        }
         if let Some((stored, _)) = &self.stored
             && response.status() == StatusCode::NOT_MODIFIED
         {

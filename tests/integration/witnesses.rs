@@ -202,3 +202,87 @@ fn where_digests_alone_count_the_head_comes_from_the_origin() {
     answer.assert_whole(&other);
     assert!(!answer.is_from_peer());
 }
+
+/// Two nodes, of which the first has the file from the origin.
+fn one_has(path: &str, script: &Script) -> (Origin, Larder, Larder, String) {
+    let (site, origin) = (Site::new(), Origin::start());
+    let (a, b) = (Larder::new("a").peers(&site).start(), Larder::new("b").peers(&site).start());
+    a.meets(&b);
+    let url = origin.serve(path, script.clone());
+    fill(&a, &url, script);
+    (origin, a, b, url)
+}
+
+#[test]
+fn what_a_neighbour_holds_costs_the_origin_no_byte_of_body() {
+    for script in [
+        Script::new(100_000),
+        Script::new(MIB).no_etag().last_modified("Mon, 02 Nov 2026 00:00:00 GMT"),
+        Script::new(3 * MIB).cache_control("no-cache"),
+    ] {
+        let (origin, _a, b, url) = one_has("/f.bin", &script);
+        let sent = origin.bytes_sent("/f.bin");
+        let answer = b.get(&url);
+        answer.assert_whole(&script);
+        assert!(answer.is_from_peer(), "{}", answer.cache_status());
+        assert_eq!(origin.bytes_sent("/f.bin"), sent, "{}", answer.cache_status());
+        let asked = origin.requests("/f.bin");
+        assert_eq!(asked.len(), 2, "asked once, and once is enough");
+        let condition = asked[1].field("If-None-Match").or(asked[1].field("If-Modified-Since"));
+        assert!(condition.is_some(), "{:?}", asked[1]);
+    }
+}
+
+#[test]
+fn a_range_of_what_a_neighbour_holds_costs_the_origin_nothing_either() {
+    let script = Script::new(8 * MIB);
+    let (origin, _a, b, url) = one_has("/f.bin", &script);
+    let sent = origin.bytes_sent("/f.bin");
+    // as a download is gone on with that another program began
+    let answer = b.ask(&url).range("5000000-").send();
+    answer.assert_slice(&script, 5_000_000, script.size);
+    assert!(answer.is_from_peer(), "{}", answer.cache_status());
+    assert_eq!(origin.bytes_sent("/f.bin"), sent);
+    b.wait_for_blob(&script.digest());
+}
+
+#[test]
+fn a_version_that_the_origin_has_no_more_is_given_by_nobody() {
+    let old = Script::new(MIB);
+    for new in [
+        Script::new(MIB).seed(2),
+        // it is the same, and no longer for everybody
+        Script::new(MIB).cache_control("private"),
+        Script::new(MIB).cache_control("no-store"),
+        Script::new(0).status(404),
+        Script::redirect("/elsewhere"),
+    ] {
+        let (origin, _a, b, url) = one_has("/f.bin", &old);
+        origin.serve("/f.bin", new.clone());
+        let answer = b.get(&url);
+        assert!(!answer.is_from_peer(), "{}", answer.cache_status());
+        assert_eq!(answer.status, new.status);
+        if new.status == 200 {
+            answer.assert_whole(&new);
+        }
+    }
+}
+
+#[test]
+fn a_neighbour_that_says_it_has_it_and_gives_nothing_costs_one_more_question() {
+    let (site, origin) = (Site::new(), Origin::start());
+    let a = Larder::new("a").peers(&site).start();
+    let mut b = Larder::new("b").peers(&site).start();
+    a.meets(&b);
+    let script = Script::new(MIB);
+    let url = origin.serve("/f.bin", script.clone());
+    fill(&b, &url, &script);
+    // the blob goes away behind the node's back: it says what it had
+    std::fs::remove_file(b.blob_path(&script.digest())).unwrap();
+    b.expect_damage();
+    a.get(&url).assert_whole(&script);
+    a.wait_for_blob(&script.digest());
+    // the origin's own condition is the client's affair
+    let conditional = a.ask(&url).field("If-None-Match", "\"other\"").send();
+    conditional.assert_whole(&script);
+}

@@ -172,12 +172,15 @@ impl Engine {
         if let Some(running) = self.0.flights.running(key) {
             return soon_there(&running, range);
         }
-        match (self.judge_without_origin(case).asked(), self.lenders(case)) {
-            (Some(stated), Some(lenders)) => {
-                let near = matches!(range, RangeRequest::From { first, .. } if first <= AHEAD);
-                let is_small = |size: u64| size <= WHOLE;
-                let holders = lenders.holders(&stated).await;
-                holders.iter().any(|offer| near || offer.holding.size.is_some_and(is_small))
+        let near = matches!(range, RangeRequest::From { first, .. } if first <= AHEAD);
+        let is_worth = |size: Option<u64>| near || size.is_some_and(|size| size <= WHOLE);
+        match (self.judge_without_origin(case).asked(), self.lenders(case), self.neighbours(case)) {
+            (Some(stated), Some(lenders), _) => {
+                lenders.holders(&stated).await.iter().any(|offer| is_worth(offer.holding.size))
+            }
+            (None, _, Some(neighbours)) if self.word_for(case).witnesses == Some(1) => {
+                let offers = neighbours.ask_url(case.url).decided().await;
+                offers.iter().any(|offer| offer.holding.complete && is_worth(offer.holding.size))
             }
             _ => false,
         }

@@ -17,7 +17,7 @@ use crate::fetch::settings::Trust;
 use crate::fetch::transfer::{Follow, Source, Transfer};
 use crate::http::{Body, StoredHead};
 use crate::peer::{Arrived, PullError, ResourceHead};
-use crate::policy::{self, Answer, Variance};
+use crate::policy::{self, Answer, ResourceKey, Variance};
 
 /// How many running transfers are tried before the origin.
 const TRIES: usize = 4;
@@ -134,6 +134,9 @@ impl Lead {
         }
         if let Some(stand) = &self.stand {
             stand.fetch(0);
+        }
+        if matches!(crowd.wanted, Wanted::Url(_)) {
+            self.version = self.version_held(&offers).await;
         }
         for offer in offers {
             finding.keep(offer);
@@ -283,13 +286,17 @@ impl Lead {
     /// Whether what a neighbour receives is an answer to this very request, with a name by which the origin can
     /// confirm it.
     fn is_for_us(&self, told: &ResourceHead) -> bool {
-        let (want, head) = (&self.case.want, &told.head);
-        let fields = head.headers();
+        self.is_ours(&told.head, told.size, told.resource)
+    }
+
+    /// The same of a head with the size and the name that belong to it.
+    pub(super) fn is_ours(&self, head: &StoredHead, size: u64, resource: Option<ResourceKey>) -> bool {
+        let (want, fields) = (&self.case.want, head.headers());
         let Ok(variance) = Variance::of(&fields, &want.headers) else { return false };
         let storable = policy::storable(&want.method, &want.headers, head.status(), &fields, &self.case.rule);
         let named = head.strong_etag().is_some()
-            || (head.get("etag").is_none() && head.get("last-modified").is_some() && told.size > 0);
-        let same = told.resource == Some(version_key(&self.case.url, &variance, head));
+            || (head.get("etag").is_none() && head.get("last-modified").is_some() && size > 0);
+        let same = resource == Some(version_key(&self.case.url, &variance, head));
         is_thing(head.status()) && storable.is_ok_and(|storable| storable.shareable) && named && same
     }
 
@@ -301,7 +308,12 @@ impl Lead {
     }
 
     /// The answer as the origin confirms it; none if it has another one.
-    fn confirmed(&self, head: &StoredHead, response: &Response<Body>, asked: Timestamp) -> Option<Answer> {
+    pub(super) fn confirmed(
+        &self,
+        head: &StoredHead,
+        response: &Response<Body>,
+        asked: Timestamp,
+    ) -> Option<Answer> {
         let (now, target) = (self.engine.0.clock.now(), &self.case.want.target);
         if response.status() == StatusCode::NOT_MODIFIED {
             let mut answer = Answer::keep(target, head.status(), &head.headers(), asked, now);

@@ -34,18 +34,13 @@ impl Lead {
                 return self.pass(response);
             }
         };
-        if let Some((judge, offers)) = self.same_at_neighbours(&arriving, finding.as_mut()).await
-            && let Some(lenders) = self.engine.lenders(&self.case)
-        {
-            for (at, offer) in offers.iter().enumerate().take(HOLDERS) {
-                let Ok((size, body)) = lenders.pull(offer, 0).await else { continue };
-                let arriving = Arriving { total: Some(size), ..arriving };
-                let source = Source { body, from: From::Peer, offer: Some(offer.clone()) };
-                let mut begin = self.begin_with(arriving, begun, source, judge);
-                begin.offers = offers.iter().skip(at + 1).cloned().collect();
-                return Ok(Outcome::Transfer(Box::new(Transfer::new(begin))));
-            }
-        }
+        let (arriving, begun) = match self.same_at_neighbours(&arriving, finding.as_mut()).await {
+            None => (arriving, begun),
+            Some((judge, offers)) => match self.read_holders(arriving, begun, judge, &offers).await {
+                Ok(transfer) => return Ok(Outcome::Transfer(Box::new(transfer))),
+                Err(back) => *back,
+            },
+        };
         // a digest is of the thing, not of what the origin says in its place
         let is_thing = is_thing(arriving.answer.head.status());
         let judge = if is_thing { self.case.judge } else { Judge::default() };
@@ -59,6 +54,27 @@ impl Lead {
         begin.hint = hint;
         begin.rivals = self.crowd.take().map(Rivals::new);
         Ok(Outcome::Transfer(Box::new(Transfer::new(begin))))
+    }
+
+    /// Begins to read from the first of these that gives anything; gives back what it was given where none does.
+    pub(super) async fn read_holders(
+        &self,
+        arriving: Arriving,
+        begun: (Ingest, Reservation),
+        judge: Judge,
+        offers: &[Offer],
+    ) -> Result<Transfer, Box<(Arriving, (Ingest, Reservation))>> {
+        if let Some(lenders) = self.engine.lenders(&self.case) {
+            for (at, offer) in offers.iter().enumerate().take(HOLDERS) {
+                let Ok((size, body)) = lenders.pull(offer, 0).await else { continue };
+                let arriving = Arriving { total: Some(size), ..arriving };
+                let source = Source { body, from: From::Peer, offer: Some(offer.clone()) };
+                let mut begin = self.begin_with(arriving, begun, source, judge);
+                begin.offers = offers.iter().skip(at + 1).cloned().collect();
+                return Ok(Transfer::new(begin));
+            }
+        }
+        Err(Box::new((arriving, begun)))
     }
 
     /// Neighbours that hold what the origin's head names, and what judges their bytes: a digest in the head, or the
