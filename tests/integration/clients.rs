@@ -89,7 +89,7 @@ fn k21_three_nodes_want_one_large_model_at_once() {
         sent as f64 / model.size as f64
     );
     assert!(grown.iter().all(|grown| *grown < 100), "{grown:?} MiB");
-    assert!(sent <= 3 * model.size, "{sent}");
+    assert!(sent as f64 <= 1.05 * model.size as f64, "{sent}");
     nodes.iter().for_each(|node| wait_until("no transfer left", || node.transfers() == 0));
     nodes[0].get(&url).assert_whole(&model);
 }
