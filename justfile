@@ -15,3 +15,7 @@ full *clients:
 # Formats the code.
 fmt:
     cargo fmt
+
+# What takes minutes: a thousand times kill -9, ten minutes of load, floods. `just endurance kill_9` runs those alone.
+endurance *names:
+    cargo test --locked --test integration -- --ignored --nocapture --test-threads 1 endurance::{{names}}

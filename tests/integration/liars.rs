@@ -266,3 +266,27 @@ fn who_leaves_with_unproven_bytes_is_not_given_the_rest_of_something_else() {
     assert_eq!(rest.status, 409, "{}", rest.cache_status());
     a.get(&url).assert_whole(&script);
 }
+
+#[test]
+fn neighbours_that_redirect_boast_or_never_end_are_left() {
+    let long = "x".repeat(200_000);
+    let truth = Script::new(300_000);
+    let conducts = [
+        ("redirects elsewhere", Script::redirect("http://127.0.0.1:8097/status")),
+        ("sends endless fields", truth.clone().field("X-Long", &long)),
+        ("sends more than it offered", Script::new(64 * MIB)),
+        ("never says where it ends", Script::new(64 * MIB).chunked()),
+        ("packs what it sends", truth.clone().field("Content-Encoding", "gzip").seed(77)),
+        ("answers with an error page", Script::new(300_000).status(500)),
+    ];
+    for (what, conduct) in conducts {
+        let (_site, origin, a, fake) = stage("auto");
+        let url = origin.serve("/f.bin", truth.clone());
+        let rss = a.rss();
+        fake.offers(&truth, conduct);
+        a.ask(&url).field("Larder-Digest", &truth.digest()).send().assert_whole(&truth);
+        assert!(a.rss() < rss + (64 << 20), "{what}: {} MiB more", (a.rss() - rss) >> 20);
+        assert!(crate::support::chaos::disk_usage(a.cache_dir()) < 2 * MIB, "{what}");
+        a.get(&url).assert_whole(&truth);
+    }
+}

@@ -227,6 +227,20 @@ fn every_fixture_is_loaded_by_a_test() {
 }
 
 #[test]
+fn every_attack_in_the_security_page_has_its_test() {
+    let page = std::fs::read_to_string(top().join("SECURITY.md")).unwrap();
+    let (_, table) = page.split_once("## Attacks, what stops them").unwrap();
+    let (table, _) = table.split_once("\n## ").unwrap();
+    let rows = table.lines().filter(|line| line.starts_with("| ")).skip(1);
+    let names = rows
+        .filter_map(|row| row.trim_end_matches(" |").rsplit_once("| "))
+        .flat_map(|(_, last)| last.split('`').skip(1).step_by(2).map(str::to_owned).collect::<Vec<_>>());
+    let all: String = sources(&["src", "tests"]).iter().map(|source| source.text.clone()).collect();
+    let missing: Vec<_> = names.filter(|name| !all.contains(&format!("fn {name}("))).collect();
+    assert!(missing.is_empty(), "no such test: {missing:?}");
+}
+
+#[test]
 fn the_broom_sweeps() {
     assert_eq!(heads("store::Blob"), ["store"]);
     assert_eq!(heads("{cache::{Cache, Put}, unit, index::Index};"), ["cache", "unit", "index"]);

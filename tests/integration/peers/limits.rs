@@ -1,5 +1,6 @@
-//! What neighbours may take from each other.
+//! What neighbours may take from each other, and what is not worth a question.
 
+use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 
 use super::{fill, two};
@@ -58,4 +59,41 @@ fn p18_a_neighbours_partial_never_becomes_a_whole() {
         node.get(&url).assert_whole(&script);
         assert!(node.bans().is_empty());
     }
+}
+
+#[test]
+fn p21_tiny_files_are_nobody_elses_business() {
+    let (origin, a, b) = two();
+    let wire: SocketAddr = ([127, 255, 255, 255], a.peer().port()).into();
+    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::DGRAM, None).unwrap();
+    socket.set_reuse_address(true).unwrap();
+    socket.bind(&wire.into()).unwrap();
+    socket.set_nonblocking(true).unwrap();
+    let listener = UdpSocket::from(socket);
+    let heard = || {
+        let mut frame = [0; 2048];
+        std::iter::from_fn(|| listener.recv_from(&mut frame).ok())
+            .filter(|(_, from)| from.ip() == a.ip())
+            .count()
+    };
+    // A URL that nobody here knows is asked for while its origin thinks: its size is not known yet. What is known
+    // to be tiny is not.
+    let scripts: Vec<_> = (1..=100).map(|n| Script::new(1000).seed(n).stale_at_once()).collect();
+    let ask_all = || {
+        for script in &scripts {
+            let url = origin.serve(&format!("/{}.bin", script.seed), script.clone());
+            a.get(&url).assert_whole(script);
+        }
+    };
+    ask_all();
+    heard();
+    ask_all();
+    let tiny = heard();
+    println!("{tiny} frames for 100 files of 1000 bytes");
+    assert!(tiny <= 2, "only what is said every half minute: {tiny}");
+    let script = Script::new(50_000).seed(1000);
+    let url = origin.serve("/larger.bin", script.clone());
+    a.ask(&url).field("Larder-Digest", &script.digest()).send().assert_whole(&script);
+    wait_until("a question about something larger", || heard() > 0);
+    drop(b);
 }

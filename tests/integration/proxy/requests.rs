@@ -155,3 +155,26 @@ fn methods_we_do_not_cache_pass_both_ways_untouched() {
         "{seen}"
     );
 }
+
+#[test]
+fn pages_of_other_sites_reach_no_door() {
+    let (origin, a) = alone();
+    let page = Script::of("text/html", "<script>steal()</script>");
+    let url = origin.serve("/page.html", page);
+    let refused = [
+        a.prefix(&url).field("Sec-Fetch-Site", "cross-site").send(),
+        a.prefix(&url).field("Sec-Fetch-Site", "same-site").send(),
+        Ask::new(a.proxy(), "GET", &format!("/http/{}/page.html", origin.address()))
+            .field("Host", "evil.example:8098")
+            .send(),
+    ];
+    for answer in refused {
+        assert_eq!(answer.status, 403, "{}", answer.text());
+        assert!(!answer.text().contains("steal"));
+    }
+    // Who typed the address gets the page, shut into a box of its own: all sites behind the door are one to a browser.
+    let own = a.prefix(&url).field("Sec-Fetch-Site", "none").send();
+    assert_eq!(own.status, 200);
+    let policy = own.field("Content-Security-Policy").unwrap_or_default().to_owned();
+    assert!(policy.split(';').any(|rule| rule.trim() == "sandbox"), "{policy}");
+}
