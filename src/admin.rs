@@ -38,6 +38,7 @@ pub use server::{AdminError, Door, Listeners, Server};
 pub use socket::AdminSocket;
 pub use status::Sources;
 pub use views::{
-    About, BanRequest, BanView, CacheView, ExplanationView, GcRequest, GcView, HealthView, MormotView,
-    PeerView, PurgeRequest, PurgeView, ReloadView, SavedView, SettingView, StatusView, VerifyView,
+    About, BanRequest, BanView, CacheView, ExplanationView, GcRequest, GcView, GivenBlob, HealthView,
+    ImportRequest, ImportedResource, ImportedView, MormotView, PeerView, PurgeRequest, PurgeView, ReloadView,
+    SavedView, SettingView, StatusView, StoredView, VerifyView,
 };

@@ -8,6 +8,7 @@ mod admin_client;
 mod answers;
 mod args;
 mod bans;
+mod bundle;
 mod ca;
 mod cache;
 mod completions;
@@ -17,18 +18,22 @@ mod doctor;
 mod events;
 mod failure;
 mod get;
+mod init;
 mod man;
 mod output;
 mod peers;
 mod purge;
 mod records;
+mod report;
 mod run;
 mod secret;
+mod service;
 mod setup;
 mod status;
 mod table;
 #[cfg(test)]
 mod tests;
+mod top;
 mod transfers;
 
 use std::ffi::OsString;
@@ -75,9 +80,15 @@ fn dispatch(cli: Cli) -> Result<Exit, Failure> {
         Command::Rm(args) => cache::rm(&node, &args),
         Command::Verify(args) => cache::verify(&node, &args),
         Command::Gc(args) => cache::gc(&node, &args),
+        Command::Export(args) => bundle::export(&node, &args),
+        Command::Import(args) => bundle::import(&node, &args),
+        Command::Report(args) => report::run(&node, &args),
         Command::Purge(args) => purge::run(&node, &args),
         Command::Config(args) => config::run(&node, &args),
         Command::Secret(args) => secret::run(&node, &args),
+        Command::Init(args) => init::run(&node, &args),
+        Command::Service(args) => service::run(&args),
+        Command::Top => top::run(&node),
         Command::Setup(args) => setup::run(&node, &args),
         Command::Ca(args) => ca::run(&node, &args),
         Command::Doctor(args) => doctor::run(&node, &args),

@@ -9,6 +9,7 @@ mod build;
 mod chores;
 mod error;
 mod holdings;
+mod imports;
 mod limits;
 mod local;
 mod mormot;

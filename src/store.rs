@@ -129,6 +129,11 @@ pub enum StoreError {
     },
 }
 
+/// Where a blob lies below the folder of a store: for who reads it there without the daemon.
+pub fn blob_path(folder: &Path, digest: &Digest) -> PathBuf {
+    Layout::of(folder).blob(digest)
+}
+
 impl StoreError {
     fn io(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();

@@ -5,14 +5,18 @@
 //! one subscriber: its level can be changed while the daemon runs, and a message that repeats itself is
 //! counted instead of written. [`Exposition`] turns numbers into the Prometheus formats at scrape time.
 //!
+//! [`Histograms`] are kept by the rooms that measure.
+//!
 //! *Invariant*: nothing here keeps a number of its own but the counts of messages held back.
 
 mod health;
+mod histogram;
 mod limiter;
 mod logging;
 mod metrics;
 
 pub use health::{Health, Trouble};
+pub use histogram::Histograms;
 pub use limiter::{HeldBack, Limiter};
 pub use logging::{LogConfig, LogError, LogFormat, Logging, check_level, provisional};
 pub use metrics::{Exposition, TextFormat};

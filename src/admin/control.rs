@@ -9,14 +9,17 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::rejection::{JsonRejection, QueryRejection};
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, Query, Request, State};
 use axum::response::{IntoResponse as _, Response};
 use futures_util::future::BoxFuture;
 use http::StatusCode;
 use serde::Deserialize;
 
 use super::server::Shared;
-use super::views::{BanRequest, GcRequest, PurgeRequest, PurgeView, ReloadView, VerifyView};
+use super::views::{
+    BanRequest, GcRequest, GivenBlob, ImportRequest, ImportedView, PurgeRequest, PurgeView, ReloadView,
+    StoredView, VerifyView,
+};
 use super::{BanView, GcView};
 use crate::digest::Digest;
 use crate::rest::Problem;
@@ -39,6 +42,9 @@ pub enum ActionError {
     /// It cannot be understood.
     #[error("{0}")]
     Unreadable(String),
+    /// The bytes are not those of the digest.
+    #[error("{0}")]
+    Mismatch(String),
     /// It was tried and failed.
     #[error("{0}")]
     Failed(String),
@@ -58,6 +64,10 @@ pub struct Control {
     pub unpin: Action<Digest, ()>,
     /// Forgets what URLs led to.
     pub purge: Action<PurgeRequest, PurgeView>,
+    /// Stores a blob that is given.
+    pub store: Action<GivenBlob, StoredView>,
+    /// Notes answers that are given.
+    pub import: Action<ImportRequest, ImportedView>,
     /// Makes room.
     pub gc: Action<GcRequest, GcView>,
 }
@@ -86,6 +96,9 @@ impl From<ActionError> for Problem {
             ActionError::Refused(_) => (StatusCode::CONFLICT, "refused", "This cannot be done now"),
             ActionError::Unreadable(_) => {
                 (StatusCode::BAD_REQUEST, "bad-request", "The request cannot be read")
+            }
+            ActionError::Mismatch(_) => {
+                (StatusCode::UNPROCESSABLE_ENTITY, "wrong-digest", "The bytes are not those of the digest")
             }
             ActionError::Failed(_) => {
                 (StatusCode::INTERNAL_SERVER_ERROR, "failed", "It was tried and failed")
@@ -151,6 +164,27 @@ pub(super) async fn configuration(State(shared): State<Arc<Shared>>) -> Response
 
 pub(super) async fn verify(State(shared): State<Arc<Shared>>, Path(text): Path<String>) -> Answer {
     Ok(Json((shared.control.verify)(digest(&text)?).await?).into_response())
+}
+
+/// Takes a blob; its bytes are hashed as they come, however many they are.
+pub(super) async fn store(
+    State(shared): State<Arc<Shared>>,
+    Path(text): Path<String>,
+    request: Request,
+) -> Answer {
+    let digest = digest(&text)?;
+    let size = crate::http::length(request.headers());
+    let given = GivenBlob { digest, size, body: crate::http::boxed(request.into_body()) };
+    let stored = (shared.control.store)(given).await?;
+    Ok((StatusCode::CREATED, Json(stored)).into_response())
+}
+
+pub(super) async fn import(
+    State(shared): State<Arc<Shared>>,
+    body: Result<Json<ImportRequest>, JsonRejection>,
+) -> Answer {
+    let Json(request) = body.map_err(|error| bad_request(error.body_text()))?;
+    Ok(Json((shared.control.import)(request).await?).into_response())
 }
 
 pub(super) async fn pin(State(shared): State<Arc<Shared>>, Path(text): Path<String>) -> Answer {

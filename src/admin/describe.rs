@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::page;
 use super::server::Shared;
@@ -22,22 +22,12 @@ pub(super) async fn docs(State(shared): State<Arc<Shared>>) -> Response {
 
 /// What can be done besides reading and changing rows.
 pub(super) fn actions() -> Vec<ActionDoc> {
-    let action = |method, path, doc, takes, gives| ActionDoc { method, path, doc, takes, gives };
-    let text = || json!({"type": "string"});
-    let duration = json!({"type": ["string", "null"], "pattern": "^[1-9][0-9]{0,3}[smhd]$"});
-    let size = json!({"type": ["string", "null"], "pattern": "^[1-9][0-9]{0,6}(KiB|MiB|GiB)$"});
-    let address = json!({"type": "string", "anyOf": [{"format": "ipv4"}, {"format": "ipv6"}]});
-    let object = |members: serde_json::Value, required: &[&str]| json!({"type": "object", "properties": members, "required": required, "additionalProperties": false});
-    let whole = json!({"type": "integer"});
-    let list = json!({"type": "array", "items": text()});
+    with_blobs().into_iter().chain(with_the_node()).collect()
+}
+
+/// What can be done with what is kept.
+fn with_blobs() -> Vec<ActionDoc> {
     vec![
-        action(
-            "POST",
-            "/bans",
-            "Refuse an address at the peer port",
-            Some(object(json!({"address": address, "duration": duration}), &["address"])),
-            (201, Some(object(json!({"address": text(), "reason": text(), "until": text()}), &["address"]))),
-        ),
         action(
             "POST",
             "/blobs/{key}/verify",
@@ -48,14 +38,53 @@ pub(super) fn actions() -> Vec<ActionDoc> {
                 Some(object(json!({"digest": text(), "sound": {"type": "boolean"}}), &["digest", "sound"])),
             ),
         ),
+        action(
+            "PUT",
+            "/blobs/{key}/content",
+            "Store a blob: its bytes as application/octet-stream",
+            Some(json!({"type": "string", "format": "binary"})),
+            (201, Some(object(json!({"digest": text(), "size": whole()}), &["digest", "size"]))),
+        ),
+        action(
+            "POST",
+            "/imports",
+            "Note answers, as `resources` lists them, for blobs that are held",
+            Some(object(
+                json!({"resources": {"type": "array", "items": {"type": "object"}}}),
+                &["resources"],
+            )),
+            (
+                200,
+                Some(object(
+                    json!({"answers": whole(), "passed_over": whole()}),
+                    &["answers", "passed_over"],
+                )),
+            ),
+        ),
         action("PUT", "/blobs/{key}/pin", "Keep a blob from eviction", None, (204, None)),
         action("DELETE", "/blobs/{key}/pin", "Let a blob be evicted again", None, (204, None)),
+    ]
+}
+
+/// What can be done with the node.
+fn with_the_node() -> Vec<ActionDoc> {
+    let duration = json!({"type": ["string", "null"], "pattern": "^[1-9][0-9]{0,3}[smhd]$"});
+    let size = json!({"type": ["string", "null"], "pattern": "^[1-9][0-9]{0,6}(KiB|MiB|GiB)$"});
+    let address = json!({"type": "string", "anyOf": [{"format": "ipv4"}, {"format": "ipv6"}]});
+    vec![
+        action(
+            "POST",
+            "/bans",
+            "Refuse an address at the peer port",
+            Some(object(json!({"address": address, "duration": duration}), &["address"])),
+            (201, Some(object(json!({"address": text(), "reason": text(), "until": text()}), &["address"]))),
+        ),
         action(
             "POST",
             "/gc",
             "Make room: down to this size, or to the configured limits",
             Some(object(json!({"to": size}), &[])),
-            (200, Some(object(json!({"removed": whole, "bytes": whole}), &["removed", "bytes"]))),
+            (200, Some(object(json!({"removed": whole(), "bytes": whole()}), &["removed", "bytes"]))),
         ),
         action(
             "POST",
@@ -65,7 +94,7 @@ pub(super) fn actions() -> Vec<ActionDoc> {
             (
                 200,
                 Some(object(
-                    json!({"answers": whole, "blobs": whole, "bytes": whole, "pinned": whole, "dry_run": {"type": "boolean"}}),
+                    json!({"answers": whole(), "blobs": whole(), "bytes": whole(), "pinned": whole(), "dry_run": {"type": "boolean"}}),
                     &["answers", "blobs", "bytes", "pinned", "dry_run"],
                 )),
             ),
@@ -75,7 +104,39 @@ pub(super) fn actions() -> Vec<ActionDoc> {
             "/reload",
             "Read the configuration again",
             None,
-            (200, Some(object(json!({"applied": list, "need_restart": list}), &["applied", "need_restart"]))),
+            (
+                200,
+                Some(object(
+                    json!({"applied": list(), "need_restart": list()}),
+                    &["applied", "need_restart"],
+                )),
+            ),
         ),
     ]
+}
+
+fn action(
+    method: &'static str,
+    path: &'static str,
+    doc: &'static str,
+    takes: Option<Value>,
+    gives: (u16, Option<Value>),
+) -> ActionDoc {
+    ActionDoc { method, path, doc, takes, gives }
+}
+
+fn text() -> Value {
+    json!({"type": "string"})
+}
+
+fn whole() -> Value {
+    json!({"type": "integer"})
+}
+
+fn list() -> Value {
+    json!({"type": "array", "items": text()})
+}
+
+fn object(members: Value, required: &[&str]) -> Value {
+    json!({"type": "object", "properties": members, "required": required, "additionalProperties": false})
 }

@@ -11,6 +11,7 @@ use super::control::{ActionError, Answer};
 use super::health::Readiness;
 use super::server::Shared;
 use super::status::Sources;
+use crate::fetch::Measures;
 use crate::mormot::View;
 use crate::telemetry::{Exposition, TextFormat};
 
@@ -35,6 +36,7 @@ fn gather(sources: &Sources) -> Exposition {
     numbers.gauge("troubles", "Present troubles", u64::try_from(codes.len()).unwrap_or(u64::MAX));
     numbers.states("trouble", "Present troubles by code", "code", &codes);
     traffic(&mut numbers, sources);
+    durations(&mut numbers, &sources.measures);
     holdings(&mut numbers, sources);
     if let Some(network) = (sources.mormot)().and_then(|view| view.network) {
         mormot(&mut numbers, &network);
@@ -60,6 +62,14 @@ fn traffic(numbers: &mut Exposition, sources: &Sources) {
     numbers.bytes_counter("discarded", "Bytes received and never delivered", sums.bytes_discarded);
     numbers.bytes_counter("sidecars", "Checksum files asked for beside downloads", sums.bytes_sidecars);
     numbers.bytes_counter("tunnelled", "Bytes through CONNECT tunnels, both ways", sums.bytes_tunnelled);
+}
+
+fn durations(numbers: &mut Exposition, measures: &Measures) {
+    let help = "Time from a request to the head of its answer";
+    numbers.durations("answer_duration", help, &measures.answers);
+    let help = "Time from asking neighbours to knowing who holds a thing";
+    numbers.durations("peer_find_duration", help, &measures.finds);
+    numbers.rates("transfer_rate", "Speed of whole transfers", &measures.rates);
 }
 
 fn mormot(numbers: &mut Exposition, view: &View) {

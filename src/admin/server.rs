@@ -201,6 +201,8 @@ fn api(shared: &Arc<Shared>) -> Router<Arc<Shared>> {
         .route("/reload", post(control::reload))
         .route("/gc", post(control::gc))
         .route("/purges", post(control::purge))
+        .route("/imports", post(control::import).layer(DefaultBodyLimit::max(ROWS_BODY)))
+        .route("/blobs/{key}/content", put(control::store))
         .route("/explanation", get(control::explanation))
         .route("/configuration", get(control::configuration))
         .route("/blobs/{key}/verify", post(control::verify))

@@ -20,7 +20,7 @@ use super::views::{
     StatusView,
 };
 use crate::clock::SharedClock;
-use crate::fetch::{Traffic, TransferView};
+use crate::fetch::{Measures, Traffic, TransferView};
 use crate::telemetry::Health;
 
 /// A look at something, from memory and without waiting.
@@ -41,6 +41,8 @@ pub struct Sources {
     pub readiness: watch::Receiver<Readiness>,
     /// Which bytes came from where.
     pub traffic: Look<Traffic>,
+    /// How long things take.
+    pub measures: Measures,
     /// What runs.
     pub transfers: Look<Vec<TransferView>>,
     /// What is held, in numbers.
@@ -51,6 +53,8 @@ pub struct Sources {
     pub settings: Look<Arc<Vec<SettingView>>>,
     /// mORMot peers.
     pub mormot: Look<Option<MormotView>>,
+    /// Frames at the peer port under another secret.
+    pub foreign_frames: Look<u64>,
     /// Neighbours.
     pub peers: Look<Vec<PeerView>>,
     /// Refused addresses.
@@ -87,6 +91,9 @@ impl Sources {
             cache: (self.cache)(),
             saved: (self.saved)(),
             peers: for_administrators.map(|()| (self.peers)()),
+            frames_of_other_secrets: for_administrators
+                .map(|()| (self.foreign_frames)())
+                .filter(|frames| *frames > 0),
             mormot: for_administrators.and_then(|()| (self.mormot)()),
             traffic: (self.traffic)(),
             transfers: for_administrators.map(|()| (self.transfers)()),

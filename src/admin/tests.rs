@@ -15,7 +15,7 @@ use tower_service::Service as _;
 use super::*;
 use crate::clock::{ManualClock, Timestamp};
 use crate::digest::Digest;
-use crate::fetch::Traffic;
+use crate::fetch::{Measures, Traffic};
 use crate::index::{
     BanRecord, BlobRecord, EventRecord, LabelRecord, PeerRecord, PinRecord, ResourceRecord, TransferRecord,
 };
@@ -105,6 +105,8 @@ fn sources(
         health: health.clone(),
         readiness,
         traffic: Box::new(|| Traffic { requests: 3, bytes_from_peers: 5, ..Traffic::default() }),
+        measures: Measures::default(),
+        foreign_frames: Box::new(|| 0),
         transfers: Box::new(Vec::new),
         mormot: Box::new(|| None),
         cache: Box::new(|| CacheView { blobs: 3, bytes: 9, max_bytes: 100, pinned: 0, damaged: 0 }),
@@ -151,6 +153,10 @@ fn control(done: &Arc<Mutex<Vec<String>>>) -> Control {
         }),
         unpin: Control::action(missing),
         purge: Control::action(|_| std::future::ready(Ok(PurgeView::default()))),
+        store: Control::action(|given: GivenBlob| {
+            std::future::ready(Ok(StoredView { digest: given.digest, size: given.size.unwrap_or(0) }))
+        }),
+        import: Control::action(|_| std::future::ready(Ok(ImportedView::default()))),
         gc: Control::action(move |request: GcRequest| {
             gc(format!("{:?}", request.to));
             std::future::ready(Ok(GcView::default()))

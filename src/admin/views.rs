@@ -10,7 +10,7 @@ use crate::clock::Timestamp;
 use crate::digest::{Digest, Stated};
 use crate::fetch::{Traffic, TransferView};
 use crate::mormot;
-use crate::policy::Rule;
+use crate::policy::{Answer, ResourceKey, Rule, UrlKey, Variance};
 use crate::tls::NodeId;
 use crate::unit::{ByteSize, Span};
 
@@ -55,6 +55,9 @@ pub struct StatusView {
     /// Neighbours; for administrators.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub peers: Option<Vec<PeerView>>,
+    /// Frames at the peer port under a secret that is not this site's; for administrators, where there were any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub frames_of_other_secrets: Option<u64>,
     /// mORMot peers; for administrators, where there are any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mormot: Option<MormotView>,
@@ -232,6 +235,64 @@ pub struct PurgeView {
     pub pinned: u64,
     /// Nothing was done.
     pub dry_run: bool,
+}
+
+/// A blob that is given from outside.
+#[derive(Debug)]
+pub struct GivenBlob {
+    /// What it should be.
+    pub digest: Digest,
+    /// Its size, where that was said.
+    pub size: Option<u64>,
+    /// Its bytes.
+    pub body: crate::http::Body,
+}
+
+/// A blob that is held now.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoredView {
+    /// What it is.
+    pub digest: Digest,
+    /// Its size.
+    pub size: u64,
+}
+
+/// Answers that are given from outside.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ImportRequest {
+    /// As the API lists them.
+    pub resources: Vec<ImportedResource>,
+}
+
+/// An answer as the API lists it; what it says of its provenance is not taken over.
+#[derive(Debug, Clone, Deserialize)]
+pub struct ImportedResource {
+    /// The name of the URL.
+    pub url_key: UrlKey,
+    /// The name of the answer.
+    pub resource_key: ResourceKey,
+    /// The URL as it may be shown.
+    pub shown_url: String,
+    /// The request fields that selected it.
+    pub variance: Variance,
+    /// Head and times.
+    pub answer: Answer,
+    /// The blob it led to.
+    pub digest: Option<Digest>,
+    /// Length of the body.
+    pub size: u64,
+    /// Whether neighbours may have it.
+    pub shareable: bool,
+}
+
+/// What became of answers that were given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ImportedView {
+    /// Answers noted.
+    pub answers: u64,
+    /// Answers whose URL is known here, or whose blob is not.
+    pub passed_over: u64,
 }
 
 /// Asks to make room.

@@ -4,6 +4,8 @@
 //! under /run is tried too. A daemon that does not answer within [`DEADLINE`] is not there; an answer that says
 //! no becomes a failure with the daemon's own words.
 
+mod upload;
+
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -87,6 +89,51 @@ impl AdminClient {
     /// Does something that answers nothing.
     pub(crate) fn act(&self, method: Method, path: &str) -> Result<(), Failure> {
         self.ask(method, path, None, LONG).map(drop)
+    }
+
+    /// Gives so many bytes of a reader, and reads the answer.
+    pub(crate) fn put<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        size: u64,
+        from: &mut dyn io::Read,
+    ) -> Result<T, Failure> {
+        let sent = self.runtime.block_on(self.upload(path, size, from));
+        let (status, body) = sent.map_err(|why| {
+            Failure::new(Exit::Failed, format!("the daemon did not take it: {}", why.0.join("; ")))
+        })?;
+        if status.is_success() { parse(&body) } else { Err(refusal(status, &body)) }
+    }
+
+    async fn upload(
+        &self,
+        path: &str,
+        size: u64,
+        from: &mut dyn io::Read,
+    ) -> Result<(StatusCode, Bytes), Unreachable> {
+        let (body, pieces) = upload::body(size);
+        let request = |host: &str, token: Option<&Token>| {
+            let request = request(&Method::PUT, path, host, token, None)?;
+            let (mut head, _) = request.into_parts();
+            head.headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
+            Ok::<_, http::Error>(Request::from_parts(head, body))
+        };
+        let talk = async {
+            for socket in &self.sockets {
+                if let Ok(Ok(stream)) = tokio::time::timeout(DEADLINE, UnixStream::connect(socket)).await {
+                    return speak(stream, request("localhost", None)).await;
+                }
+            }
+            for port in &self.ports {
+                if let Ok(Ok(stream)) = tokio::time::timeout(DEADLINE, TcpStream::connect(port)).await {
+                    let token = Token::load(&self.token_file).ok();
+                    return speak(stream, request(&port.to_string(), token.as_ref())).await;
+                }
+            }
+            Err("nobody answers".into())
+        };
+        let (answer, ()) = tokio::join!(within(LONG, talk), upload::feed(from, size, pieces));
+        answer
     }
 
     /// Whether anybody answers, and if not, why.
@@ -192,12 +239,13 @@ async fn within<T>(
     }
 }
 
-async fn speak<S>(
+async fn speak<S, B>(
     stream: S,
-    request: Result<Request<Full<Bytes>>, http::Error>,
+    request: Result<Request<B>, http::Error>,
 ) -> Result<(StatusCode, Bytes), Box<dyn std::error::Error + Send + Sync>>
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    B: http_body::Body<Data = Bytes, Error: Into<Box<dyn std::error::Error + Send + Sync>>> + 'static,
 {
     let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
     let request = request?;
@@ -221,7 +269,11 @@ fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Failure> {
 
 fn refusal(status: StatusCode, body: &[u8]) -> Failure {
     let problem: ProblemText = serde_json::from_slice(body).unwrap_or_default();
-    let exit = if status == StatusCode::NOT_FOUND { Exit::NotFound } else { Exit::Failed };
+    let exit = match status {
+        StatusCode::NOT_FOUND => Exit::NotFound,
+        StatusCode::UNPROCESSABLE_ENTITY => Exit::Mismatch,
+        _ => Exit::Failed,
+    };
     let said = match (problem.title.is_empty(), problem.detail.is_empty()) {
         (true, _) => format!("the daemon answered {status}"),
         (false, true) => problem.title,

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::admin::{BanView, CacheView, HealthView, PeerView};
+use crate::admin::{BanView, CacheView, HealthView, PeerView, SavedView};
 use crate::fetch::Traffic;
 
 /// The status document.
@@ -15,9 +15,13 @@ pub(super) struct Status {
     pub(super) uptime_seconds: u64,
     pub(super) health: HealthView,
     pub(super) cache: CacheView,
+    #[serde(default)]
+    pub(super) saved: SavedView,
     pub(super) traffic: Traffic,
     #[serde(default)]
     pub(super) mormot: Option<Mormot>,
+    #[serde(default)]
+    pub(super) frames_of_other_secrets: u64,
     #[serde(default)]
     pub(super) peers: Vec<PeerView>,
     #[serde(default)]

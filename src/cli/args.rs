@@ -39,6 +39,8 @@ pub(crate) enum Command {
     Get(Box<GetArgs>),
     /// Show what the daemon is, holds and did
     Status(JsonArgs),
+    /// Show the same as it goes, on a terminal
+    Top,
     /// List the neighbours
     #[command(after_long_help = records::help::<PeerRecord>())]
     Peers(JsonArgs),
@@ -67,8 +69,18 @@ pub(crate) enum Command {
     Verify(VerifyArgs),
     /// Make room
     Gc(GcArgs),
+    /// Carry what is held to a site without a network: write a bundle
+    Export(ExportArgs),
+    /// Store what bundles and other files hold
+    Import(ImportArgs),
+    /// Show how much went through, by day or hour, and how much was saved
+    Report(ReportArgs),
     /// Forget what URLs led to, so that they are fetched anew
     Purge(PurgeArgs),
+    /// Set a machine up: configuration, secret, a look at the machine, the line for the next one
+    Init(InitArgs),
+    /// Install, remove or look at the service, where no package did
+    Service(ServiceArgs),
     /// Check, show or print a configuration
     Config(ConfigArgs),
     /// Make a site's secret, or show its fingerprint
@@ -115,6 +127,9 @@ pub(crate) struct GetArgs {
     /// The most bytes a second
     #[arg(long, value_name = "RATE")]
     pub(crate) limit_rate: Option<Rate>,
+    /// So many downloads at one time
+    #[arg(long, value_name = "NUMBER", default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..=32))]
+    pub(crate) parallel: u8,
     /// Ask no neighbours
     #[arg(long)]
     pub(crate) no_peers: bool,
@@ -237,6 +252,12 @@ pub(crate) struct LsArgs {
     /// In this order, such as last_used.desc,size
     #[arg(long, value_name = "COLUMNS")]
     pub(super) order: Option<String>,
+    /// The largest or latest of this column first, such as hits
+    #[arg(long, value_name = "COLUMN", conflicts_with = "order")]
+    pub(super) sort: Option<String>,
+    /// No more than so many
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(super) limit: Option<u64>,
     /// Show these columns, with commas between
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',', conflicts_with = "json")]
     pub(super) columns: Vec<String>,
@@ -279,6 +300,119 @@ pub(crate) struct GcArgs {
     /// Print one JSON document
     #[arg(long)]
     pub(super) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct InitArgs {
+    /// The name of the site, the same on all its machines
+    #[arg(long, value_name = "NAME")]
+    pub(super) site: Option<String>,
+    /// The site's secret, from another machine; without it a new one is made
+    #[arg(long, value_name = "FILE", conflicts_with = "alone")]
+    pub(super) secret_from: Option<PathBuf>,
+    /// Without a secret: this node works alone
+    #[arg(long)]
+    pub(super) alone: bool,
+    /// The most the cache may take, such as 20GiB
+    #[arg(long, value_name = "SIZE")]
+    pub(super) size: Option<ByteSize>,
+    /// The configuration to write; without it /etc/larder/larder.toml as root, else the user's own
+    #[arg(short, long, value_name = "FILE")]
+    pub(super) output: Option<PathBuf>,
+    /// Ask nothing: what is not said is as usual
+    #[arg(long)]
+    pub(super) defaults: bool,
+    /// Print one JSON document
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ServiceArgs {
+    #[command(subcommand)]
+    pub(super) action: ServiceAction,
+    /// For yourself alone, without root
+    #[arg(long, global = true)]
+    pub(super) user: bool,
+    /// Only say what would be done
+    #[arg(long, global = true)]
+    pub(super) dry_run: bool,
+    /// Write over files that are there with other contents
+    #[arg(long, global = true)]
+    pub(super) replace: bool,
+    /// Below this folder, and without running anything: for images
+    #[arg(long, global = true, value_name = "DIR")]
+    pub(super) root: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ServiceAction {
+    /// Write program, unit, socket, user and folders
+    Install,
+    /// Take them away again; what was kept and the configuration stay
+    Uninstall {
+        /// Contents, state and configuration too
+        #[arg(long)]
+        purge: bool,
+    },
+    /// Say what is there
+    Status {
+        /// Print one JSON document
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExportArgs {
+    /// Part of a URL, or the beginning of a digest; without it everything that may leave
+    #[arg(default_value = "")]
+    pub(super) filter: String,
+    /// Only what meets this, such as size=gt.1048576; may be given again
+    #[arg(long = "where", value_name = "COLUMN=OPERATOR.VALUE")]
+    pub(super) conditions: Vec<String>,
+    /// The bundle to write; BUNDLE.part until it is whole
+    #[arg(short, long, value_name = "BUNDLE")]
+    pub(super) output: PathBuf,
+    /// Print one JSON document
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ImportArgs {
+    /// Bundles, and other files, each of which becomes one blob
+    #[arg(value_name = "BUNDLE|FILE", required = true)]
+    pub(super) files: Vec<PathBuf>,
+    /// Print one JSON document
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+/// What the rows of a report are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum By {
+    /// Days, UTC.
+    Day,
+    /// Hours.
+    Hour,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReportArgs {
+    /// So long back, in whole days with today
+    #[arg(long, value_name = "DURATION", default_value = "30d")]
+    pub(super) since: Span,
+    /// A row for each
+    #[arg(long, value_enum, default_value_t = By::Day)]
+    pub(super) by: By,
+    /// Print one JSON document
+    #[arg(long, conflicts_with = "csv")]
+    pub(super) json: bool,
+    /// Print comma-separated values
+    #[arg(long)]
+    pub(super) csv: bool,
 }
 
 #[derive(Debug, Args)]

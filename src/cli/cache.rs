@@ -191,24 +191,29 @@ fn on_each(
 
 /// All blobs that are asked for, page by page: in the order of their digests each page goes on after the last
 /// one, in another order after so many.
-fn all_blobs(client: &AdminClient, args: &LsArgs) -> Result<Vec<Value>, Failure> {
+pub(super) fn all_blobs(client: &AdminClient, args: &LsArgs) -> Result<Vec<Value>, Failure> {
     let mut filters: Vec<String> =
         args.conditions.iter().map(|condition| format!("&{}", parameter(condition))).collect();
     filters.extend(filter(&args.filter));
-    let order = args.order.as_deref().unwrap_or("digest");
+    let sorted = args.sort.as_ref().map(|column| format!("{column}.desc"));
+    let chosen = args.order.as_ref().or(sorted.as_ref());
+    let order = chosen.map_or("digest", String::as_str);
+    let most = args.limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
+    let at_once = PAGE.min(most);
     let query =
-        format!("/api/v1/blobs?limit={PAGE}&select=*,{WITH}&order={}{}", escaped(order), filters.concat());
+        format!("/api/v1/blobs?limit={at_once}&select=*,{WITH}&order={}{}", escaped(order), filters.concat());
     let (mut blobs, mut from) = (Vec::new(), String::new());
     loop {
         let page: Vec<Value> = client.get(&format!("{query}{from}"))?;
-        let full = page.len() == PAGE;
+        let full = page.len() == at_once;
         blobs.extend(page.into_iter().map(plainly));
-        if !full {
+        if !full || blobs.len() >= most {
+            blobs.truncate(most);
             return Ok(blobs);
         }
         let last =
             blobs.last().and_then(|blob| blob.get("digest")).and_then(Value::as_str).unwrap_or_default();
-        from = match args.order {
+        from = match chosen {
             None => format!("&digest=gt.{last}"),
             Some(_) => format!("&offset={}", blobs.len()),
         };

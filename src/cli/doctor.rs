@@ -1,18 +1,24 @@
 //! `larder doctor`: what is wrong here, and what to do. One line each: ok, warn or fail.
 //!
-//! It looks from outside as well as asking the daemon, so that it also helps where nothing runs. It changes
-//! nothing; to see whether a port is free it binds it for a moment.
+//! It looks from outside as well as asking the daemon, so that it also helps where nothing runs. It leaves nothing
+//! changed: to see whether a port is free it binds it for a moment, to see how fast the disk is it writes a file that it
+//! removes again, and what it downloads is not kept.
 
+mod disk;
 mod interception;
 mod machine;
+mod network;
 mod node;
+mod through;
+
+use std::path::Path;
 
 use serde::Serialize;
 
 use super::args::JsonArgs;
 use super::{ConfigFile, Exit, Failure, Output, config};
 use crate::clock::SystemClock;
-use crate::config::{Complaint, Environment};
+use crate::config::{Complaint, Config, Environment};
 
 /// How one check came out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -60,6 +66,22 @@ impl Report {
         }
     }
 
+    /// Whether something was said about this.
+    pub(super) fn has_about(&self, about: &str) -> bool {
+        self.0.iter().any(|finding| finding.about == about)
+    }
+
+    /// The findings as one document.
+    pub(super) fn as_json(&self) -> &impl Serialize {
+        &self.0
+    }
+
+    /// The findings for people.
+    pub(super) fn print(&self, out: &mut Output) -> Result<(), Failure> {
+        let colour = out.colour();
+        self.0.iter().try_for_each(|finding| out.text(&line(finding, colour)))
+    }
+
     fn worst(&self) -> Exit {
         let failed = self.0.iter().any(|finding| finding.verdict == Verdict::Fail);
         if failed { Exit::Failed } else { Exit::Done }
@@ -71,14 +93,32 @@ pub(super) fn run(file: &ConfigFile, args: &JsonArgs) -> Result<Exit, Failure> {
     examine(file, &mut report)?;
     let mut out = Output::new();
     if args.json {
-        out.json(&report.0)?;
+        out.json(report.as_json())?;
     } else {
-        let colour = out.colour();
-        for finding in &report.0 {
-            out.text(&line(finding, colour))?;
-        }
+        report.print(&mut out)?;
     }
     Ok(report.worst())
+}
+
+/// What can be seen of a machine before anything runs, with this configuration.
+pub(super) fn machine_findings(file: &Path) -> Result<Report, Failure> {
+    let environment = Environment::of_process();
+    let (loaded, warnings) = config::judge(Some(file), &environment)?;
+    let mut report = Report::default();
+    report.complaints(Verdict::Warn, "configuration", &warnings);
+    machine(&mut report, &loaded.config, &environment);
+    machine::ports(&mut report, &loaded.config, false);
+    Ok(report)
+}
+
+fn machine(report: &mut Report, config: &Config, environment: &Environment) {
+    machine::clock(report, &SystemClock);
+    machine::secret(report, config, environment);
+    machine::folders(report, config);
+    disk::modes(report, config);
+    machine::interfaces(report, config);
+    network::broadcast(report, config);
+    network::firewall(report, config, Path::new("/"));
 }
 
 fn examine(file: &ConfigFile, report: &mut Report) -> Result<(), Failure> {
@@ -98,13 +138,14 @@ fn examine(file: &ConfigFile, report: &mut Report) -> Result<(), Failure> {
             return Ok(());
         }
     };
-    machine::clock(report, &SystemClock);
-    machine::secret(report, &loaded.config, &environment);
-    machine::folders(report, &loaded.config);
-    machine::interfaces(report, &loaded.config);
+    machine(report, &loaded.config, &environment);
+    disk::speed(report, &loaded.config, &SystemClock);
     interception::authority(report, &loaded.config, &SystemClock);
     let answers = node::daemon(report, &loaded)?;
     machine::ports(report, &loaded.config, answers);
+    if answers {
+        through::download(report, &loaded.config);
+    }
     machine::proxy_variables(report, &loaded.config, &environment, answers);
     Ok(())
 }

@@ -11,8 +11,10 @@ mod progress;
 mod sums;
 mod way;
 
+use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
+use futures_util::{StreamExt as _, stream};
 use serde::Serialize;
 
 use super::{Exit, Failure, GetArgs, Output};
@@ -20,6 +22,7 @@ use crate::clock::{Clock as _, SystemClock};
 use crate::unit::ByteSize;
 
 use job::Getter;
+use progress::Bars;
 
 /// One finished download.
 #[derive(Debug, Serialize)]
@@ -33,7 +36,7 @@ struct Done {
     seconds: f64,
 }
 
-/// Downloads what is named, one after the other; the first failure's status is the command's.
+/// Downloads what is named, a few at a time; the first failure's status is the command's.
 pub(crate) fn run(args: GetArgs) -> Result<Exit, Failure> {
     let args = &mget::understood(args)?;
     let things = list::things(args)?;
@@ -49,32 +52,49 @@ pub(crate) fn run(args: GetArgs) -> Result<Exit, Failure> {
 }
 
 async fn all(args: &GetArgs, things: Vec<list::Thing>) -> Result<Exit, Failure> {
-    let getter = Getter::open(args, &things).await?;
+    let bars = Bars::new(args.json);
+    let getter = Getter::open(args, &things, bars.clone()).await?;
+    let at_once = at_once(args, &things);
     let (mut finished, mut failed) = (Vec::new(), None);
-    for thing in things {
-        let started = SystemClock.instant();
+    let shared = &getter;
+    let mut coming = stream::iter(things.into_iter().enumerate())
+        .map(|(place, thing)| async move { (place, shared.get(args, thing, SystemClock.instant()).await) })
+        .buffer_unordered(at_once);
+    loop {
         let got = tokio::select! {
-            got = getter.get(args, thing, started) => got,
+            got = coming.next() => got,
             () = interrupted() => {
                 // what came so far stays for the next time; what only this run needed goes
+                drop(coming);
                 getter.close().await;
                 return Err(Failure::new(Exit::Failed, "interrupted").hint("run the same command again to go on"));
             }
         };
+        let Some((place, got)) = got else { break };
         match got {
             Ok(done) => {
-                say(args, &done);
-                finished.push(done);
+                say(args, &bars, &done);
+                finished.push((place, done));
             }
             Err(failure) if failed.is_none() => failed = Some(failure),
-            Err(failure) => super::output::warn(&failure.sentence(), ""),
+            Err(failure) => bars.note(&format!("larder: {}", failure.sentence())),
         }
     }
+    drop(coming);
     getter.close().await;
+    finished.sort_by_key(|(place, _)| *place);
+    let finished: Vec<Done> = finished.into_iter().map(|(_, done)| done).collect();
     if args.json {
         Output::new().json(&finished)?;
     }
     failed.map_or(Ok(Exit::Done), Err)
+}
+
+/// How many downloads run at one time: one where two would go to the same place.
+fn at_once(args: &GetArgs, things: &[list::Thing]) -> usize {
+    let places: HashSet<_> = things.iter().map(|thing| list::file(args, thing)).collect();
+    let apart = places.len() == things.len() && !places.contains(&None);
+    if apart { args.parallel.into() } else { 1 }
 }
 
 /// Waits for Ctrl-C or a polite request to end.
@@ -87,13 +107,13 @@ async fn interrupted() {
     }
 }
 
-fn say(args: &GetArgs, done: &Done) {
+fn say(args: &GetArgs, bars: &Bars, done: &Done) {
     if args.json || done.file == "-" {
         return;
     }
     #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
     let rate = if done.seconds > 0.0 { done.size as f64 / done.seconds / 1e6 } else { 0.0 };
-    super::output::note(&format!(
+    bars.note(&format!(
         "{}  {}  {:.1}s  {rate:.1} MB/s  from {}",
         done.file,
         ByteSize(done.size),

@@ -51,7 +51,14 @@ fn screen(status: &Status, colour: bool) -> String {
         share(cache.bytes, cache.max_bytes),
         cache.pinned
     );
-    for line in head.into_iter().chain(troubles).chain([held, String::new()]) {
+    let saved = &status.saved;
+    let saved = format!(
+        "  saved    {} today, {} this week, {} ever",
+        ByteSize(saved.today),
+        ByteSize(saved.week),
+        ByteSize(saved.ever)
+    );
+    for line in head.into_iter().chain(troubles).chain([held, saved, String::new()]) {
         put(&mut text, &line);
     }
     put(&mut text, traffic(&status.traffic).trim_end());
@@ -119,7 +126,7 @@ pub(super) fn share(part: u64, all: u64) -> String {
     }
 }
 
-fn duration(seconds: u64) -> String {
+pub(super) fn duration(seconds: u64) -> String {
     let (days, hours, minutes) = (seconds / 86_400, seconds / 3600 % 24, seconds / 60 % 60);
     match (days, hours, minutes) {
         (0, 0, 0) => format!("{seconds} s"),

@@ -8,7 +8,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use super::build::House;
 use super::neighbours::Seat;
 use super::settings::Settings;
-use super::usage;
+use super::{imports, usage};
 use crate::admin::{
     About, ActionError, BanView, CacheView, Control, Deed, ExplanationView, GcRequest, GcView, MormotView,
     PeerView, PurgeRequest, PurgeView, Readiness, ReloadView, Sources, VerifyView,
@@ -48,6 +48,7 @@ pub(super) fn sources(
         health: house.health.clone(),
         readiness,
         traffic: Box::new(traffic),
+        measures: house.engine.ledger().measures().clone(),
         transfers: Box::new(move || engine.transfers()),
         cache: Box::new(move || cache_view(&cache)),
         saved: Box::new(move || usage::saved(&saving)),
@@ -55,6 +56,10 @@ pub(super) fn sources(
         mormot: {
             let (mormot, seat) = (Arc::clone(mormot), seat.clone());
             Box::new(move || mormot_view(mormot.load_full().as_deref(), &seat))
+        },
+        foreign_frames: {
+            let seat = seat.clone();
+            Box::new(move || seat.joined().map_or(0, |joined| joined.discovery.counts().unknown_key))
         },
         peers: Box::new(move || peers(&seat, &tally)),
         bans: Box::new(move || bans.list().into_iter().map(ban_view).collect()),
@@ -146,6 +151,14 @@ pub(super) fn control(house: &House, reload: mpsc::Sender<ReloadRequest>) -> Con
         purge: {
             let house = house.clone();
             Control::action(move |request| purged(house.clone(), request))
+        },
+        store: {
+            let house = house.clone();
+            Control::action(move |given| imports::store(house.clone(), given))
+        },
+        import: {
+            let house = house.clone();
+            Control::action(move |request| std::future::ready(Ok(imports::learn(&house, request))))
         },
         gc: {
             let house = house.clone();

@@ -27,22 +27,12 @@ impl Counted {
         }
         *counted = now;
     }
-
-    /// What came since the last time.
-    fn unsettled(&self, house: &House) -> UsageRecord {
-        let counted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        since(&sources::traffic(house), &counted)
-    }
 }
 
 /// What did not have to come from origin servers.
 pub(super) fn saved(house: &House) -> SavedView {
-    let mut saved = of_hours(house.cache.index(), house.clock.now());
-    let now = house.counted.unsettled(house).saved();
-    for sum in [&mut saved.today, &mut saved.week, &mut saved.ever] {
-        *sum = sum.saturating_add(now);
-    }
-    saved
+    house.counted.settle(house);
+    of_hours(house.cache.index(), house.clock.now())
 }
 
 fn of_hours(index: &Index, now: Timestamp) -> SavedView {

@@ -111,7 +111,8 @@ impl Engine {
 
     /// From now on these are asked too.
     pub fn set_neighbours(&self, neighbours: Neighbours) {
-        self.0.neighbours.store(Some(Arc::new(neighbours)));
+        let noting = neighbours.noting(self.0.ledger.measures().clone(), Arc::clone(&self.0.clock));
+        self.0.neighbours.store(Some(Arc::new(noting)));
     }
 
     /// New settings from a reloaded configuration, for wants to come.
@@ -132,6 +133,14 @@ impl Engine {
 
     /// Meets a want: from the store, from a running transfer, from a neighbour, from the origin.
     pub async fn fetch(&self, want: Want) -> Result<Reply, FetchError> {
+        let began = self.0.clock.instant();
+        let reply = self.fetched(want).await?;
+        let after = self.0.clock.instant().saturating_duration_since(began);
+        self.0.ledger.measures().answered(&reply.status, after);
+        Ok(reply)
+    }
+
+    async fn fetched(&self, want: Want) -> Result<Reply, FetchError> {
         self.0.origin.check(&want.target, &want.reach).await?;
         let rule = self.0.rules.load().for_target(&want.target).clone();
         let url = UrlKey::of(&want.target, &rule.ignore_query);

@@ -8,6 +8,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::measures::Measures;
+
 /// Running sums; a cheap clone.
 #[derive(Debug, Clone, Default)]
 pub struct Ledger(Arc<Sums>);
@@ -22,6 +24,7 @@ struct Sums {
     to_peers: AtomicU64,
     discarded: AtomicU64,
     tunnelled: AtomicU64,
+    measures: Measures,
     sidecars: AtomicU64,
 }
 
@@ -64,6 +67,11 @@ impl Ledger {
     /// Nothing counted yet.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// How long things take.
+    pub fn measures(&self) -> &Measures {
+        &self.0.measures
     }
 
     /// One more request at a door.

@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use super::measures::Measures;
 use super::offer::{Lender, Offer, Way};
+use crate::clock::SharedClock;
 use crate::digest::Digest;
 use crate::discovery::{self, Discovery, Finding, Peer, Wanted};
 use crate::http::{Body, StoredHead};
@@ -17,12 +19,20 @@ use crate::tls::NodeId;
 pub struct Neighbours {
     discovery: Discovery,
     client: Client,
+    /// Where it is noted how long their word takes.
+    noted: Option<(Measures, SharedClock)>,
 }
 
 impl Neighbours {
     /// Finds through `discovery`, reads through `client`.
     pub fn new(discovery: Discovery, client: Client) -> Self {
-        Self { discovery, client }
+        Self { discovery, client, noted: None }
+    }
+
+    /// The same, noting how long their word takes.
+    #[must_use]
+    pub(super) fn noting(self, measures: Measures, clock: SharedClock) -> Self {
+        Self { noted: Some((measures, clock)), ..self }
     }
 
     /// Whether it is worth asking: somebody was heard lately.
@@ -100,7 +110,12 @@ impl Neighbours {
 
     /// Those that hold a thing whole, in the order they came; waits as long as discovery says.
     pub(super) async fn holders(&self, wanted: Wanted) -> Vec<Offer> {
-        alike(self.discovery.find(wanted).decided().await)
+        let began = self.noted.as_ref().map(|(_, clock)| clock.instant());
+        let offers = alike(self.discovery.find(wanted).decided().await);
+        if let (Some((measures, clock)), Some(began)) = (&self.noted, began) {
+            measures.found(!offers.is_empty(), clock.instant().saturating_duration_since(began));
+        }
+        offers
     }
 
     /// The bytes of what it offers, from `from` on.

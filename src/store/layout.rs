@@ -17,9 +17,14 @@ pub(super) struct Layout {
 }
 
 impl Layout {
+    /// The names below a folder; nothing is made.
+    pub(super) fn of(root: &Path) -> Self {
+        Self { root: root.to_owned() }
+    }
+
     /// Makes the folders that are missing.
     pub(super) fn create(root: &Path) -> Result<Self, StoreError> {
-        let layout = Self { root: root.to_owned() };
+        let layout = Self::of(root);
         layout.make_folders()?;
         Ok(layout)
     }

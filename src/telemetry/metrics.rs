@@ -11,6 +11,8 @@ use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 
+use super::histogram::Histograms;
+
 /// The numbers of one scrape.
 #[derive(Debug)]
 pub struct Exposition(Registry);
@@ -68,6 +70,16 @@ impl Exposition {
     /// Seconds.
     pub fn seconds_gauge(&mut self, name: &str, help: &str, value: f64) {
         self.0.register_with_unit(name, help, Unit::Seconds, ConstGauge::new(value));
+    }
+
+    /// Durations, told apart by one label.
+    pub fn durations(&mut self, name: &str, help: &str, measured: &Histograms) {
+        self.0.register_with_unit(name, help, Unit::Seconds, measured.family());
+    }
+
+    /// Rates, told apart by one label.
+    pub fn rates(&mut self, name: &str, help: &str, measured: &Histograms) {
+        self.0.register_with_unit(name, help, Unit::Other("bytes_per_second".to_owned()), measured.family());
     }
 
     /// One number a state, 1 for those that hold.
@@ -131,6 +143,9 @@ mod tests {
         numbers.bytes_counters("received", "Received", "source", &[("peer", 5), ("origin", 7)]);
         numbers.bytes_gauge("store", "Held", 9);
         numbers.states("trouble", "Present troubles", "code", &[("disk\"full", true)]);
+        let answers = Histograms::seconds("source");
+        answers.observe("cache", 0.02);
+        numbers.durations("answer", "Time to the head of an answer", &answers);
         let text = numbers.encode(TextFormat::Prometheus).unwrap();
         for line in [
             "larder_requests_total 3",
@@ -138,6 +153,8 @@ mod tests {
             "larder_store_bytes 9",
             "larder_trouble{code=\"disk\\\"full\"} 1",
             "# TYPE larder_requests_total counter",
+            "# TYPE larder_answer_seconds histogram",
+            "larder_answer_seconds_count{source=\"cache\"} 1",
         ] {
             assert!(text.lines().any(|found| found == line), "{line} not in\n{text}");
         }

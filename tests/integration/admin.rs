@@ -174,7 +174,7 @@ fn settings_in_force_say_where_they_came_from() {
     let answer = a.admin_ask("GET", "/api/v1/configuration").send();
     let settings: serde_json::Value = serde_json::from_slice(&answer.body).unwrap();
     let of = |key: &str| settings.as_array().unwrap().iter().find(|row| row["key"] == key).unwrap().clone();
-    assert!(of("site")["from"].as_str().unwrap().contains("larder.toml:"), "{}", of("site"));
+    assert!(of("state_dir")["from"].as_str().unwrap().contains("larder.toml:"), "{}", of("state_dir"));
     assert_eq!(
         (of("bans.strikes")["value"].clone(), of("bans.strikes")["from"].clone()),
         (3.into(), "default".into())

@@ -20,6 +20,7 @@ mod support;
 mod admin;
 mod bans;
 mod beyond;
+mod bundles;
 mod cli;
 mod clients;
 mod concurrency;

@@ -130,3 +130,45 @@ fn the_node_leaves_no_core_dump_and_no_secret_where_others_look() {
     );
     assert!(!shown.contains(site.secret()), "the secret is shown");
 }
+
+/// What is shipped for monitoring names only numbers that `/metrics` has, and promtool can read both.
+#[test]
+fn alerts_and_dashboard_name_numbers_that_there_are() {
+    let node = Larder::new("a").start();
+    let metrics = node.admin_ask_without_token("GET", "/metrics").send().text();
+    let config = Path::new(env!("CARGO_MANIFEST_DIR")).join("config");
+    let rules = config.join("prometheus/larder.rules.yml");
+    let dashboard = config.join("grafana/larder.json");
+    drop(serde_json::from_slice::<serde_json::Value>(&std::fs::read(&dashboard).unwrap()).unwrap());
+    for file in [&rules, &dashboard] {
+        let text = std::fs::read_to_string(file).unwrap();
+        let names =
+            text.split(|c: char| !c.is_ascii_lowercase() && c != '_').filter(|it| it.starts_with("larder_"));
+        for name in names {
+            // of a counter the family is declared, of a distribution the name without its parts
+            let family = name.trim_end_matches("_bucket");
+            let declared = metrics.lines().any(|line| line.starts_with(&format!("# TYPE {family} ")));
+            let only_with_events = [
+                "larder_trouble",
+                "larder_peer_find_duration_seconds",
+                "larder_transfer_rate_bytes_per_second",
+                "larder_answer_duration_seconds",
+            ]
+            .contains(&family);
+            assert!(
+                declared || only_with_events,
+                "{} names {name}, which is not in\n{metrics}",
+                file.display()
+            );
+        }
+    }
+    if !installed("promtool") {
+        return println!("skipped: there is no promtool");
+    }
+    let checked = Command::new("promtool").args(["check", "rules"]).arg(&rules).status().unwrap();
+    assert!(checked.success());
+    let mut check = Command::new("promtool");
+    let mut check = check.args(["check", "metrics"]).stdin(std::process::Stdio::piped()).spawn().unwrap();
+    std::io::Write::write_all(check.stdin.as_mut().unwrap(), metrics.as_bytes()).unwrap();
+    assert!(check.wait().unwrap().success());
+}

@@ -8,6 +8,7 @@ use crate::cache::MinFree;
 use crate::clock::{Clock, Timestamp};
 use crate::config::{Config, Environment, load_secrets};
 use crate::net::interface;
+use crate::seal::SiteKeys;
 use crate::unit::ByteSize;
 
 /// No machine that runs this program can have an earlier date: 2026-01-01.
@@ -36,8 +37,19 @@ pub(super) fn secret(report: &mut Report, config: &Config, environment: &Environ
             "make one with `larder secret new -o FILE`, name it in secret_file, and copy it to every machine",
         ),
         (0, false) => report.ok("secret", "none, and peers.enabled = false"),
-        (1, _) => report.ok("secret", format!("from {}", found.from)),
-        (more, _) => report.ok("secret", format!("from {}, {} more accepted", found.from, more - 1)),
+        (count, _) => {
+            let more = if count > 1 { format!(", {} more accepted", count - 1) } else { String::new() };
+            match SiteKeys::derive(&config.site, &found.secrets) {
+                Ok(keys) => {
+                    let mark = keys.fingerprint();
+                    let what = format!("from {}{more}; site {}, fingerprint {mark}", found.from, config.site);
+                    report.ok("secret", what);
+                }
+                Err(error) => {
+                    report.fail("secret", error.to_string(), "make a new one with `larder secret new`")
+                }
+            }
+        }
     }
 }
 

@@ -54,6 +54,14 @@ fn neighbours(report: &mut Report, loaded: &Loaded, status: &Status) {
     if !loaded.config.peers.enabled {
         return;
     }
+    let strange = status.frames_of_other_secrets;
+    if strange > 0 {
+        report.warn(
+            "neighbours",
+            format!("{strange} frames under another secret came from this network"),
+            "another site beside this one is no harm; else compare `larder secret fingerprint` on both machines",
+        );
+    }
     match status.peers.len() {
         0 => report.warn(
             "neighbours",

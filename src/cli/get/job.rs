@@ -12,7 +12,7 @@ use hyper::body::Incoming;
 
 use super::list::{self, Place, Thing};
 use super::part::{self, Part};
-use super::progress::Progress;
+use super::progress::{Bars, Progress};
 use super::way::Way;
 use super::{Done, seconds_since, sums};
 use crate::cli::{Exit, Failure, GetArgs};
@@ -31,6 +31,7 @@ pub(super) struct Getter {
     way: Way,
     throttle: Throttle,
     stated: Option<String>,
+    bars: Bars,
 }
 
 /// Why one try ended.
@@ -50,11 +51,11 @@ impl From<std::io::Error> for Trouble {
 }
 
 impl Getter {
-    pub(super) async fn open(args: &GetArgs, things: &[Thing]) -> Result<Self, Failure> {
+    pub(super) async fn open(args: &GetArgs, things: &[Thing], bars: Bars) -> Result<Self, Failure> {
         let first = things.first().ok_or_else(|| Failure::new(Exit::Usage, "no URL given"))?;
         let way = Way::open(&args.node, &first.target, &args.mget).await?;
         let mut getter =
-            Self { way, throttle: Throttle::new(args.limit_rate.unwrap_or_default()), stated: None };
+            Self { way, throttle: Throttle::new(args.limit_rate.unwrap_or_default()), stated: None, bars };
         if let Some(url) = &args.digest_from {
             getter.stated = Some(getter.read_sums(url).await?);
         }
@@ -95,7 +96,7 @@ impl Getter {
         let _passing = is_temporary.then(|| part::Passing(staged.clone()));
         let anew = args.no_resume || is_temporary;
         let mut part = self.open_part(&staged, &thing.target, stated, anew)?;
-        let progress = Progress::new(&name, args.json);
+        let progress = self.bars.bar(&name);
         let source = self.download(args, &thing, stated.as_ref(), &mut part, &progress).await;
         progress.end();
         let source = match source {
@@ -218,8 +219,8 @@ impl Getter {
         let tag = text(&response, header::ETAG).filter(|tag| tag.starts_with('"'));
         part.note(tag.as_deref())?;
         let left = text(&response, header::CONTENT_LENGTH).and_then(|length| length.parse::<u64>().ok());
-        progress.begin(part.length(), left.map(|left| left + part.length()));
         let source = source(&response);
+        progress.begin(part.length(), left.map(|left| left + part.length()), &source);
         self.receive(response, part, progress).await?;
         Ok(source)
     }

@@ -82,10 +82,12 @@ impl Transfer {
         let is_vouched = first_hand || self.case.want.stated.is_none();
         let lesson = is_vouched.then(|| self.engine.lesson(&self.case.want, &record)).flatten();
         let (stopping, cache) = (self.stopping, self.engine.0.cache.clone());
+        let took = self.engine.0.clock.now().since(self.running.view().started_at);
         tracing::debug!(
             url = %self.case.want.target, blob.digest = %digest, blob.size = size,
-            source = %self.running.detail(), "a download is complete"
+            source = %self.running.detail(), seconds = took.as_secs_f64(), "a download is complete"
         );
+        self.engine.0.ledger.measures().received(&self.running.detail(), size, took);
         self.note_end("complete");
         let names = self.names();
         let completed = self.writer.complete(digest);
