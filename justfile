@@ -19,3 +19,7 @@ fmt:
 # What takes minutes: a thousand times kill -9, ten minutes of load, floods. `just endurance kill_9` runs those alone.
 endurance *names:
     cargo test --locked --test integration -- --ignored --nocapture --test-threads 1 endurance::{{names}}
+
+# Fuzzes what the network can reach, each target for so many seconds.
+fuzz *args:
+    .ci/fuzz {{args}}

@@ -147,12 +147,12 @@ fn o03_ten_minutes_of_mixed_load_leave_memory_and_files_flat() {
 #[test]
 #[ignore = "minutes: just endurance"]
 fn ten_thousand_idle_connections_harm_nobody() {
-    let limit = rustix::process::Rlimit { current: Some(30_000), maximum: Some(30_000) };
+    let limit = rustix::process::Rlimit { current: Some(12_000), maximum: Some(12_000) };
     if rustix::process::setrlimit(rustix::process::Resource::Nofile, limit).is_err() {
         return println!("skipped: not enough files may be opened here");
     }
     let origin = Origin::start();
-    let node = Larder::new("a").wrapped(&["prlimit", "--nofile=30000:30000"]).start();
+    let node = Larder::new("a").wrapped(&["prlimit", "--nofile=12000:12000"]).start();
     let script = Script::new(50_000);
     let url = origin.serve("/f.bin", script.clone());
     node.get(&url).assert_whole(&script);
