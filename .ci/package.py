@@ -62,6 +62,8 @@ def tree():
 class Manager:
     """What systemd does: holds the sockets, starts the daemon with them, waits until it says READY."""
 
+    started = []
+
     def __init__(self):
         self.sockets = []
         for family, address in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")):
@@ -92,6 +94,7 @@ class Manager:
         wire = f"exec 3<&{numbers[0]} 4<&{numbers[1]}; exec chroot --userspec=larder:larder {ROOT} /bin/sh -c '{script}'"
         log = open(ROOT / "tmp/log", "a")
         process = subprocess.Popen(["bash", "-c", wire], pass_fds=numbers, env=environment, stdout=log, stderr=log)
+        self.started.append(process)
         while b"READY=1" not in self.notify.recv(4096):
             pass
         return process
@@ -154,4 +157,9 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    finally:
+        for daemon in Manager.started:
+            if daemon.poll() is None:
+                daemon.kill()
