@@ -38,7 +38,8 @@ pub use server::{AdminError, Door, Listeners, Server};
 pub use socket::AdminSocket;
 pub use status::Sources;
 pub use views::{
-    About, BanRequest, BanView, CacheView, ExplanationView, GcRequest, GcView, GivenBlob, HealthView,
-    ImportRequest, ImportedResource, ImportedView, MormotView, PeerView, PurgeRequest, PurgeView, ReloadView,
-    SavedView, SettingView, StatusView, StoredView, VerifyView,
+    About, BanRequest, BanView, CacheView, ExplanationView, FetchOutcome, FetchView, FetchesRequest,
+    FetchesView, GcRequest, GcView, GivenBlob, HealthView, ImportRequest, ImportedResource, ImportedView,
+    MormotView, PeerView, PurgeRequest, PurgeView, ReloadView, SavedView, SettingView, StatusView,
+    StoredView, VerifyView,
 };

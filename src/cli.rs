@@ -22,6 +22,7 @@ mod init;
 mod man;
 mod output;
 mod peers;
+mod prefetch;
 mod purge;
 mod records;
 mod report;
@@ -83,6 +84,7 @@ fn dispatch(cli: Cli) -> Result<Exit, Failure> {
         Command::Export(args) => bundle::export(&node, &args),
         Command::Import(args) => bundle::import(&node, &args),
         Command::Report(args) => report::run(&node, &args),
+        Command::Prefetch(args) => prefetch::run(&node, &args),
         Command::Purge(args) => purge::run(&node, &args),
         Command::Config(args) => config::run(&node, &args),
         Command::Secret(args) => secret::run(&node, &args),

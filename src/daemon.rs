@@ -16,6 +16,7 @@ mod mormot;
 mod neighbours;
 mod notify;
 mod ports;
+mod prefetch;
 mod purge;
 mod records;
 mod reload;

@@ -4,6 +4,7 @@
 //! Bodies are streams of raw frames: nothing here decodes, compresses or rewrites a byte. Targets keep the
 //! path and query exactly as they came (RFC 9110 section 4.2.3 allows, but does not need, normalising).
 
+mod background;
 mod body;
 mod headers;
 pub mod inspect;
@@ -14,6 +15,7 @@ mod target;
 mod uplink;
 mod watched;
 
+pub use background::Background;
 pub use body::{Body, BodyError, FileBody, Piece, boxed, empty, full};
 pub use headers::{StoredHead, hop_by_hop_removed, is_hop_by_hop};
 pub use interim::{Interim, InterimOutlet, InterimStream};

@@ -38,6 +38,7 @@ mod tests;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderValue};
@@ -46,11 +47,15 @@ use tokio_rustls::client::TlsStream;
 
 use crate::clock::SharedClock;
 use crate::http::{Body, Pace, Target};
+use crate::net::precedence::{Precedence, Share};
 use crate::unit::Rate;
 
 pub use config::{Config, ParentProxy, ParentProxyError};
 pub use error::OriginError;
 pub use reach::Reach;
+
+/// What bodies that nobody waits for take beside those that somebody does.
+const LEFT: Share = Share { part: 8, floor: Rate(64 * 1024) };
 
 /// The way to all origins. Cheap to clone; the connections close when the last clone is gone.
 #[derive(Debug, Clone)]
@@ -75,6 +80,8 @@ struct Inner {
     pool: pool::Pool,
     rates: rate::Rates,
     pace: Pace,
+    foreground: Arc<AtomicU64>,
+    behind: Precedence,
     stall: Duration,
     max_redirects: usize,
 }
@@ -88,9 +95,21 @@ impl Origin {
         }
         let (stall, max_redirects) = (config.stall_timeout.0, config.max_redirects);
         let pace = Pace::new(config.download_rate);
+        let foreground = Arc::<AtomicU64>::default();
+        let counted = Arc::clone(&foreground);
+        let behind = Precedence::new(move || counted.load(Ordering::Relaxed), LEFT, Arc::clone(&clock));
         let dialer = dial::Dialer::new(config)?;
         let pool = pool::Pool::new(per_host, clock);
-        Ok(Self(Arc::new(Inner { dialer, pool, rates: rate::Rates::default(), pace, stall, max_redirects })))
+        Ok(Self(Arc::new(Inner {
+            dialer,
+            pool,
+            rates: rate::Rates::default(),
+            pace,
+            foreground,
+            behind,
+            stall,
+            max_redirects,
+        })))
     }
 
     /// Sends a request with an absolute URI; `Host` is made from it, fields of the client's own connection

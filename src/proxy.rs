@@ -134,7 +134,8 @@ impl Proxy {
     }
 
     /// Where a client's requests may go: only those of this machine reach what only this machine should.
-    fn reach(&self, client: IpAddr) -> Reach {
+    /// Where a client's requests may go.
+    pub fn reach(&self, client: IpAddr) -> Reach {
         if client.is_loopback() || self.is_own(client) || !self.0.config.load().deny_private {
             return Reach::Anywhere;
         }

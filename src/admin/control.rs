@@ -4,21 +4,23 @@
 //! [`ACTION_DEADLINE`] is given up.
 
 use std::future::Future;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
 use axum::extract::rejection::{JsonRejection, QueryRejection};
-use axum::extract::{Path, Query, Request, State};
+use axum::extract::{Extension, Path, Query, Request, State};
 use axum::response::{IntoResponse as _, Response};
 use futures_util::future::BoxFuture;
 use http::StatusCode;
 use serde::Deserialize;
 
+use super::identify::From as Caller;
 use super::server::Shared;
 use super::views::{
-    BanRequest, GcRequest, GivenBlob, ImportRequest, ImportedView, PurgeRequest, PurgeView, ReloadView,
-    StoredView, VerifyView,
+    BanRequest, FetchesRequest, FetchesView, GcRequest, GivenBlob, ImportRequest, ImportedView, PurgeRequest,
+    PurgeView, ReloadView, StoredView, VerifyView,
 };
 use super::{BanView, GcView};
 use crate::digest::Digest;
@@ -68,6 +70,8 @@ pub struct Control {
     pub store: Action<GivenBlob, StoredView>,
     /// Notes answers that are given.
     pub import: Action<ImportRequest, ImportedView>,
+    /// Fetches things for later, for a client at this address.
+    pub fetches: Action<(FetchesRequest, IpAddr), FetchesView>,
     /// Makes room.
     pub gc: Action<GcRequest, GcView>,
 }
@@ -138,6 +142,18 @@ pub(super) async fn purge(
 ) -> Answer {
     let Json(request) = body.map_err(|error| bad_request(error.body_text()))?;
     Ok(Json((shared.control.purge)(request).await?).into_response())
+}
+
+pub(super) async fn fetches(
+    State(shared): State<Arc<Shared>>,
+    caller: Option<Extension<Caller>>,
+    body: Result<Json<FetchesRequest>, JsonRejection>,
+) -> Answer {
+    let Json(request) = body.map_err(|error| bad_request(error.body_text()))?;
+    // whoever comes by the Unix socket is on this machine
+    let client =
+        caller.map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), |Extension(Caller(from))| from.ip().to_canonical());
+    Ok(Json((shared.control.fetches)((request, client)).await?).into_response())
 }
 
 /// Which URL to look up.

@@ -22,7 +22,7 @@ pub(super) async fn docs(State(shared): State<Arc<Shared>>) -> Response {
 
 /// What can be done besides reading and changing rows.
 pub(super) fn actions() -> Vec<ActionDoc> {
-    with_blobs().into_iter().chain(with_the_node()).collect()
+    with_blobs().into_iter().chain(with_the_node()).chain([fetches()]).collect()
 }
 
 /// What can be done with what is kept.
@@ -113,6 +113,20 @@ fn with_the_node() -> Vec<ActionDoc> {
             ),
         ),
     ]
+}
+
+/// Fetching for later.
+fn fetches() -> ActionDoc {
+    let outcomes = ["held", "peer", "origin", "passed", "failed", "late"];
+    let outcome = json!({"type": "string", "enum": outcomes});
+    let item = json!({"url": text(), "outcome": outcome, "bytes": whole(), "why": text()});
+    let item = object(item, &["url", "outcome", "bytes"]);
+    let urls = json!({"type": "array", "items": text(), "minItems": 1, "maxItems": 1000});
+    let deadline = json!({"type": ["string", "null"], "pattern": "^[1-9][0-9]{0,3}[smhd]$"});
+    let takes = object(json!({"urls": urls, "deadline": deadline}), &["urls"]);
+    let gives = object(json!({"items": {"type": "array", "items": item}}), &["items"]);
+    let doc = "Fetch things for later: `[DIGEST@]URL` each, within ten minutes at most";
+    action("POST", "/fetches", doc, Some(takes), (200, Some(gives)))
 }
 
 fn action(

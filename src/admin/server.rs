@@ -203,6 +203,7 @@ fn api(shared: &Arc<Shared>) -> Router<Arc<Shared>> {
         .route("/purges", post(control::purge))
         .route("/imports", post(control::import).layer(DefaultBodyLimit::max(ROWS_BODY)))
         .route("/blobs/{key}/content", put(control::store))
+        .route("/fetches", post(control::fetches).layer(DefaultBodyLimit::max(ROWS_BODY)))
         .route("/explanation", get(control::explanation))
         .route("/configuration", get(control::configuration))
         .route("/blobs/{key}/verify", post(control::verify))

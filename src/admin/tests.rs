@@ -152,6 +152,7 @@ fn control(done: &Arc<Mutex<Vec<String>>>) -> Control {
             std::future::ready(Ok(()))
         }),
         unpin: Control::action(missing),
+        fetches: Control::action(|_| std::future::ready(Ok(FetchesView::default()))),
         purge: Control::action(|_| std::future::ready(Ok(PurgeView::default()))),
         store: Control::action(|given: GivenBlob| {
             std::future::ready(Ok(StoredView { digest: given.digest, size: given.size.unwrap_or(0) }))

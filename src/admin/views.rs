@@ -295,6 +295,68 @@ pub struct ImportedView {
     pub passed_over: u64,
 }
 
+/// Asks to fetch things for later.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FetchesRequest {
+    /// What: `[DIGEST@]URL` each.
+    pub urls: Vec<String>,
+    /// How long it may take; at most ten minutes, which is what holds if it is not said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<Span>,
+}
+
+/// What became of fetching things for later, in the order in which they were named.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct FetchesView {
+    /// Each of them.
+    pub items: Vec<FetchView>,
+}
+
+/// What became of one thing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FetchView {
+    /// Its URL, secrets left out.
+    pub url: String,
+    /// What became of it.
+    pub outcome: FetchOutcome,
+    /// Its size, where it is held now.
+    pub bytes: u64,
+    /// Why it is not held.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+}
+
+/// What became of one thing that should be fetched for later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FetchOutcome {
+    /// It was held already.
+    Held,
+    /// It came from a neighbour.
+    Peer,
+    /// It came from its origin.
+    Origin,
+    /// It may not be kept.
+    Passed,
+    /// It could not be had.
+    Failed,
+    /// The time was over before.
+    Late,
+}
+
+impl FetchView {
+    /// Its time has not come.
+    pub fn late() -> Self {
+        Self { url: String::new(), outcome: FetchOutcome::Late, bytes: 0, why: None }
+    }
+
+    /// It could not be had.
+    pub fn failed(url: String, why: String) -> Self {
+        Self { url, outcome: FetchOutcome::Failed, bytes: 0, why: Some(why) }
+    }
+}
+
 /// Asks to make room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]

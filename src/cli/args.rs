@@ -75,6 +75,8 @@ pub(crate) enum Command {
     Import(ImportArgs),
     /// Show how much went through, by day or hour, and how much was saved
     Report(ReportArgs),
+    /// Have the daemon fetch a list of things for later, behind all that somebody waits for
+    Prefetch(PrefetchArgs),
     /// Forget what URLs led to, so that they are fetched anew
     Purge(PurgeArgs),
     /// Set a machine up: configuration, secret, a look at the machine, the line for the next one
@@ -413,6 +415,19 @@ pub(crate) struct ReportArgs {
     /// Print comma-separated values
     #[arg(long)]
     pub(super) csv: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PrefetchArgs {
+    /// A file with one [DIGEST@]URL a line, empty lines and those with # left out; "-" is standard input
+    #[arg(value_name = "LIST")]
+    pub(super) list: PathBuf,
+    /// When to stop, such as 2h; without it: when all is fetched or nothing comes any more
+    #[arg(long, value_name = "DURATION")]
+    pub(super) deadline: Option<Span>,
+    /// Print one JSON document
+    #[arg(long)]
+    pub(super) json: bool,
 }
 
 #[derive(Debug, Args)]

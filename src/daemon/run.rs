@@ -100,7 +100,7 @@ fn begin(start: Start) -> Result<Running, DaemonError> {
     let settings = Settings::of(&start.config, &start.origins);
     let about = about(&start.config, &house);
     let sources = sources::sources(&house, about, ready, &seat, &mormot, &settings);
-    let control = sources::control(&house, reload);
+    let control = sources::control(&house, start.config.origin.max_redirects, reload);
     let parts = (sources, control, records::api(&house, &seat));
     let server = admin::Server::new(&start.config.admin, token, parts, end.clone());
     ports.announce();

@@ -7,6 +7,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use super::build::House;
 use super::neighbours::Seat;
+use super::prefetch::Prefetcher;
 use super::settings::Settings;
 use super::{imports, usage};
 use crate::admin::{
@@ -136,7 +137,7 @@ fn explained(house: &House, url: &str) -> Option<ExplanationView> {
 }
 
 /// What can be done.
-pub(super) fn control(house: &House, reload: mpsc::Sender<ReloadRequest>) -> Control {
+pub(super) fn control(house: &House, redirects: usize, reload: mpsc::Sender<ReloadRequest>) -> Control {
     let (ban, verify) = (house.bans.clone(), house.cache.clone());
     Control {
         ban: Control::action(move |request: crate::admin::BanRequest| {
@@ -148,6 +149,11 @@ pub(super) fn control(house: &House, reload: mpsc::Sender<ReloadRequest>) -> Con
         verify: Control::action(move |digest| verified(verify.clone(), digest)),
         pin: on_disk(house, |house, digest| house.cache.pin(digest)),
         unpin: on_disk(house, |house, digest| house.cache.unpin(digest)),
+        fetches: {
+            let (engine, proxy) = (house.engine.clone(), house.proxy.clone());
+            let prefetcher = Prefetcher::new(engine, proxy, house.identity.node(), redirects);
+            Control::action(move |(request, client)| prefetcher.clone().fetch(request, client))
+        },
         purge: {
             let house = house.clone();
             Control::action(move |request| purged(house.clone(), request))

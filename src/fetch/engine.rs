@@ -19,6 +19,7 @@ use super::ledger::{From, Ledger};
 use super::neighbours::Neighbours;
 use super::outcome::{CacheStatus, Given, Reply, Switched};
 use super::parts::AT_ONCE;
+use super::prefetch::Backgrounds;
 use super::reasons::Reasons;
 use super::settings::Config;
 use super::sidecar::Asked;
@@ -81,6 +82,7 @@ pub(super) struct Inner {
     pub(super) neighbours: ArcSwapOption<Neighbours>,
     pub(super) mormot: ArcSwapOption<Mormot>,
     pub(super) lessons: Lessons,
+    pub(super) backgrounds: Backgrounds,
     pub(super) asked: Asked,
     pub(super) known: KnownAnswers,
 }
@@ -103,6 +105,7 @@ impl Engine {
             storing: parts.storing,
             neighbours: ArcSwapOption::empty(),
             mormot: ArcSwapOption::empty(),
+            backgrounds: Backgrounds::default(),
             lessons: Lessons::new(),
             asked: Asked::default(),
             known: KnownAnswers::default(),
@@ -216,6 +219,13 @@ impl Engine {
     /// The key under which a target is known here.
     pub fn url_key(&self, target: &Target) -> UrlKey {
         UrlKey::of(target, &self.0.rules.load().for_target(target).ignore_query)
+    }
+
+    /// What a running fetch of this want is known by.
+    pub(super) fn key_of(&self, want: &Want) -> FlightKey {
+        self.judge_of(want)
+            .named()
+            .map_or_else(|| FlightKey::Url(self.url_key(&want.target)), FlightKey::Stated)
     }
 
     /// What the client or the URL says the bytes are.

@@ -3,7 +3,7 @@
 use http::header::{self, HeaderMap, HeaderValue};
 use http::{Method, Request, Response, StatusCode};
 
-use crate::http::{Body, Interim, Target, empty};
+use crate::http::{Background, Body, Interim, Target, empty};
 use crate::origin::{Origin, OriginError, Reach};
 use crate::range::ContentRange;
 
@@ -14,6 +14,7 @@ pub(super) struct Upstream {
     pub(super) headers: HeaderMap,
     pub(super) reach: Reach,
     pub(super) interim: Option<Interim>,
+    pub(super) background: Option<Background>,
 }
 
 /// How the origin answered a request for the rest.
@@ -40,6 +41,9 @@ impl Upstream {
         *request.headers_mut() = self.headers.clone();
         if let Some(interim) = self.interim.clone() {
             request.extensions_mut().insert(interim);
+        }
+        if let Some(background) = self.background.clone() {
+            request.extensions_mut().insert(background);
         }
         for (name, value) in &more {
             request.headers_mut().insert(name, value.clone());

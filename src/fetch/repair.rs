@@ -8,7 +8,7 @@ use super::engine::Engine;
 use super::outcome::Given;
 use super::want::Want;
 use crate::digest::Digest;
-use crate::http::Target;
+use crate::http::{Background, Target};
 use crate::index::ResourceRecord;
 use crate::origin::Reach;
 
@@ -27,6 +27,7 @@ impl Engine {
                 client: IpAddr::V4(Ipv4Addr::LOCALHOST),
                 reach: Reach::Anywhere,
                 ask_peers: true,
+                background: Some(Background::default()),
                 interim: None,
             };
             match self.fetch(want).await {

@@ -195,8 +195,8 @@ impl Engine {
             // some hosts answer nobody who does not say what program asks
             headers.insert(header::USER_AGENT, agent.clone());
         }
-        let upstream =
-            Upstream { target: by.clone(), headers, reach: case.want.reach.clone(), interim: None };
+        let (target, reach) = (by.clone(), case.want.reach.clone());
+        let upstream = Upstream { target, headers, reach, interim: None, background: None };
         let response = upstream.send(&self.0.origin, Method::GET, HeaderMap::new()).await.ok()?;
         if response.status() != StatusCode::OK {
             tracing::debug!(url = %by, status = response.status().as_u16(), "no checksum file");

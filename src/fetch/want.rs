@@ -6,7 +6,7 @@ use http::Method;
 use http::header::{self, HeaderMap, HeaderName};
 
 use crate::digest::Stated;
-use crate::http::{Interim, Target};
+use crate::http::{Background, Interim, Target};
 use crate::origin::Reach;
 use crate::range::RangeRequest;
 
@@ -31,6 +31,8 @@ pub struct Want {
     pub reach: Reach,
     /// Whether neighbours may be asked.
     pub ask_peers: bool,
+    /// Nobody waits for it: it yields to what somebody waits for.
+    pub background: Option<Background>,
     /// Where interim answers of the origin go.
     pub interim: Option<Interim>,
 }

@@ -8,7 +8,7 @@ use std::task::{Context, Poll, ready};
 use bytes::{Buf as _, Bytes};
 use http_body::{Frame, SizeHint};
 
-use super::{Body, BodyError};
+use super::{Background, Body, BodyError};
 use crate::net::precedence::Precedence;
 use crate::net::throttle::{Throttle, part};
 use crate::unit::Rate;
@@ -36,6 +36,8 @@ pub struct Paced {
     leave: Option<(usize, Leave)>,
     pace: Pace,
     after: Option<Precedence>,
+    /// Until somebody waits for it.
+    background: Option<Background>,
 }
 
 type Leave = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -55,7 +57,12 @@ impl Pace {
 
     /// A body at this pace, and behind those who go first.
     pub fn hold(&self, inner: Body, after: Option<Precedence>) -> Paced {
-        Paced { inner, held: Bytes::new(), leave: None, pace: self.clone(), after }
+        Paced { inner, held: Bytes::new(), leave: None, pace: self.clone(), after, background: None }
+    }
+
+    /// The same for what nobody waits for yet: it is behind others until somebody does.
+    pub fn hold_back(&self, inner: Body, after: Precedence, background: Background) -> Paced {
+        Paced { background: Some(background), ..self.hold(inner, Some(after)) }
     }
 }
 
@@ -67,11 +74,17 @@ impl Paced {
     /// The largest part that may leave at once.
     fn part(&self) -> usize {
         let part = self.pace.0.part.load(Ordering::Relaxed);
-        self.after.as_ref().map_or(part, |after| part.min(after.part()))
+        self.after().map_or(part, |after| part.min(after.part()))
+    }
+
+    /// Whom it is behind now.
+    fn after(&self) -> Option<&Precedence> {
+        let is_lifted = self.background.as_ref().is_some_and(Background::is_lifted);
+        self.after.as_ref().filter(|_| !is_lifted)
     }
 
     fn ask(&self, size: usize) -> Leave {
-        let (pace, after) = (self.pace.clone(), self.after.clone());
+        let (pace, after) = (self.pace.clone(), self.after().cloned());
         Box::pin(async move {
             if let Some(after) = after {
                 after.after(size).await;

@@ -25,15 +25,23 @@ pub(super) struct Watched {
     silence: Option<Pin<Box<Sleep>>>,
     lease: Option<Lease>,
     over: bool,
+    /// Counts its bytes, where somebody waits for them.
+    counter: Option<Arc<AtomicU64>>,
 }
 
 impl Watched {
     pub(super) fn new(inner: Incoming, host: String, stall: Duration, lease: Lease) -> Self {
-        let mut body = Self { inner, host, stall, silence: None, lease: Some(lease), over: false };
+        let mut body =
+            Self { inner, host, stall, silence: None, lease: Some(lease), over: false, counter: None };
         if body.inner.is_end_stream() {
             body.give_back();
         }
         body
+    }
+
+    /// Its bytes are counted there.
+    pub(super) fn counted(self, counter: Option<Arc<AtomicU64>>) -> Self {
+        Self { counter, ..self }
     }
 
     /// All was read: the connection may serve others.
@@ -70,6 +78,9 @@ impl HttpBody for Watched {
         match Pin::new(&mut self.inner).poll_frame(cx) {
             Poll::Ready(Some(Ok(frame))) => {
                 self.silence = None;
+                if let (Some(counter), Some(data)) = (&self.counter, frame.data_ref()) {
+                    counter.fetch_add(data.len() as u64, Ordering::Relaxed);
+                }
                 if self.inner.is_end_stream() {
                     self.give_back();
                 }

@@ -17,7 +17,7 @@ use super::dial::{Form, PARENT_REFUSES};
 use super::interim;
 use super::pool::{Lease, Wire};
 use super::{Inner, OriginError, Reach, Remote, Switched};
-use crate::http::{Body, Interim, Target, TargetError, boxed, empty, hop_by_hop_removed};
+use crate::http::{Background, Body, Interim, Target, TargetError, boxed, empty, hop_by_hop_removed};
 
 /// How often a request is repeated on another connection.
 const REPEATS: usize = 2;
@@ -35,6 +35,8 @@ struct Outgoing {
     progress: Arc<Progress>,
     /// Where interim answers go.
     interim: Option<Interim>,
+    /// Nobody waits for it.
+    background: Option<Background>,
 }
 
 pub(super) async fn send(
@@ -57,7 +59,7 @@ pub(super) async fn send(
         };
         let mut failure = match answer {
             None => return Err(OriginError::stalled(&host)),
-            Some(Ok(response)) => return answered(inner, response, lease, host),
+            Some(Ok(response)) => return answered(inner, response, lease, host, outgoing.background),
             Some(Err(failure)) => failure,
         };
         let unsent = failure.take_message().map(http::Request::into_body);
@@ -85,7 +87,7 @@ pub(super) async fn switch(
     let answer = answer.ok_or_else(|| OriginError::stalled(&host))?;
     let mut response = answer.map_err(|failure| OriginError::of_hyper(&host, failure.error()))?;
     if response.status() != StatusCode::SWITCHING_PROTOCOLS {
-        return answered(inner, response, lease, host).map(Switched::Not);
+        return answered(inner, response, lease, host, None).map(Switched::Not);
     }
     let stream = tokio::time::timeout(inner.stall, hyper::upgrade::on(&mut response)).await;
     let stream = stream.map_err(|_elapsed| OriginError::stalled(&host))?;
@@ -123,6 +125,7 @@ fn answered(
     response: http::Response<hyper::body::Incoming>,
     lease: Lease,
     host: String,
+    background: Option<Background>,
 ) -> Result<http::Response<Body>, OriginError> {
     if !is_framed_beyond_doubt(&response) {
         return Err(OriginError::protocol(
@@ -143,14 +146,19 @@ fn answered(
     }
     parts.headers = hop_by_hop_removed(&parts.headers);
     parts.extensions.insert(remote);
-    let body = Watched::new(body, host, inner.stall, lease);
-    Ok(http::Response::from_parts(parts, boxed(inner.pace.hold(boxed(body), None))))
+    let foreground = background.is_none().then(|| Arc::clone(&inner.foreground));
+    let body = boxed(Watched::new(body, host, inner.stall, lease).counted(foreground));
+    let paced = match background {
+        Some(background) => inner.pace.hold_back(body, inner.behind.clone(), background),
+        None => inner.pace.hold(body, None),
+    };
+    Ok(http::Response::from_parts(parts, boxed(paced)))
 }
 
 impl Outgoing {
     fn new(request: http::Request<Body>) -> Result<Self, OriginError> {
         let (mut parts, body) = request.into_parts();
-        let interim = parts.extensions.remove();
+        let (interim, background) = (parts.extensions.remove(), parts.extensions.remove());
         let target = Target::from_uri(&parts.uri)?;
         let mut headers = hop_by_hop_removed(&parts.headers);
         headers.remove(HOST);
@@ -158,7 +166,7 @@ impl Outgoing {
         let progress = Arc::<Progress>::default();
         let had_body = !body.is_end_stream();
         let body = had_body.then(|| boxed(Counted::new(body, Arc::clone(&progress))));
-        Ok(Self { method: parts.method, target, headers, body, had_body, progress, interim })
+        Ok(Self { method: parts.method, target, headers, body, had_body, progress, interim, background })
     }
 
     /// Whether the request can be written again, now that its connection failed.

@@ -111,6 +111,7 @@ impl Proxy {
                 client: visit.client,
                 reach: entered.reach,
                 ask_peers,
+                background: None,
                 interim,
             };
             self.0.engine.fetch(want).await

@@ -45,6 +45,7 @@ mod liars;
 mod mirrors;
 mod mormot;
 mod peers;
+mod prefetch;
 mod proxy;
 mod records;
 mod restart;

@@ -45,6 +45,6 @@ impl Case {
     pub(in crate::fetch) fn upstream(&self, headers: http::HeaderMap) -> Upstream {
         let want = &self.want;
         let (target, reach, interim) = (want.target.clone(), want.reach.clone(), want.interim.clone());
-        Upstream { target, headers, reach, interim }
+        Upstream { target, headers, reach, interim, background: want.background.clone() }
     }
 }

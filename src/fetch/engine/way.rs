@@ -125,6 +125,9 @@ impl Engine {
         stale_allowed: bool,
     ) -> Result<Reply, FetchError> {
         let key = case.flight_key();
+        if case.want.background.is_none() {
+            self.0.backgrounds.lift(&key);
+        }
         if case.want.method == Method::HEAD {
             return self.pass(&case).await;
         }
