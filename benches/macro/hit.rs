@@ -75,7 +75,12 @@ impl Field {
     /// Larder, nginx proxy_cache, nginx static, squid.
     fn doors(&self) -> [Door<'_>; 4] {
         let through = format!("http://127.0.0.1:{}", self.origin.1);
-        let door = |program, port, before: &str| Door { program, port, before: before.to_owned() };
+        let door = |program, port, before: &str| Door {
+            program,
+            port,
+            before: before.to_owned(),
+            token: String::new(),
+        };
         [
             door(&self.larder.program, self.larder.proxy, &through),
             door(&self.cache.0, self.cache.1, ""),

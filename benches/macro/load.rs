@@ -15,6 +15,8 @@ pub(crate) struct Door<'a> {
     pub(crate) port: u16,
     /// What stands in the request line before the path: empty, or `http://origin` for a proxy.
     pub(crate) before: String,
+    /// What proves an administrator; empty where nobody asks.
+    pub(crate) token: String,
 }
 
 /// Answers a second, as wrk counts them.
@@ -26,7 +28,11 @@ pub(crate) fn answers(
     folder: &Path,
 ) -> Sample {
     let script = folder.join("wrk.lua");
-    std::fs::write(&script, format!("wrk.path = \"{}{path}\"\n", door.before)).unwrap();
+    let token = match door.token.as_str() {
+        "" => String::new(),
+        token => format!("wrk.headers[\"Authorization\"] = \"Bearer {token}\"\n"),
+    };
+    std::fs::write(&script, format!("wrk.path = \"{}{path}\"\n{token}", door.before)).unwrap();
     let seconds = settings.turn.as_secs().max(1);
     let mut wrk = pinned(CLIENT, "wrk");
     wrk.args(["-t1", &format!("-c{connections}"), &format!("-d{seconds}s"), "-s"]).arg(&script);

@@ -12,13 +12,19 @@
     reason = "a benchmark prints, reads the real clock and ends by panicking"
 )]
 
+mod admin;
 mod drain;
+mod fetch;
 mod figures;
+mod get;
 mod hit;
 mod load;
+mod miss;
 mod node;
+mod peer;
 mod programs;
 mod results;
+mod start;
 
 use std::time::Duration;
 
@@ -37,7 +43,14 @@ pub(crate) struct Settings {
 
 type Scenario = fn(&Settings) -> String;
 
-const SCENARIOS: [(&str, Scenario); 1] = [("hit", hit::run)];
+const SCENARIOS: [(&str, Scenario); 6] = [
+    ("hit", hit::run),
+    ("miss", miss::run),
+    ("peer", peer::run),
+    ("get", get::run),
+    ("start", start::run),
+    ("admin", admin::run),
+];
 
 fn main() {
     let mut words = std::env::args().skip(1).filter(|word| word != "--bench");
@@ -52,6 +65,7 @@ fn main() {
         match word.as_str() {
             // this program again, as the client of a load
             "drain" => return drain::main(words),
+            "fetch" => return fetch::main(words),
             "--rounds" => settings.rounds = words.next().unwrap().parse().unwrap(),
             "--seconds" => settings.turn = Duration::from_secs_f64(words.next().unwrap().parse().unwrap()),
             "--only" => settings.only = words.next().unwrap(),

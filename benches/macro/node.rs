@@ -48,6 +48,15 @@ impl Description {
         command
     }
 
+    /// Its configuration.
+    pub(crate) fn file(&self) -> PathBuf {
+        self.home.join("larder.toml")
+    }
+
+    pub(crate) const fn admin(&self) -> u16 {
+        self.admin
+    }
+
     /// Starts it and waits until it serves.
     pub(crate) fn start(self, settings: &Settings, core: &str) -> Node {
         let program = Program::start(self.command(settings, core), address(self.proxy));
