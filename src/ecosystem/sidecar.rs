@@ -95,7 +95,7 @@ mod tests {
             ("http://h/SHA256SUMS", None),
             ("http://h/x.iso.sha256", None),
             // its index states what it is
-            ("http://h/pool/main/x/x_1.0.orig.tar.xz", None),
+            ("http://h/dists/s/main/binary-amd64/Packages.xz", None),
             ("https://files.pythonhosted.org/packages/x-1.0.tar.gz", None),
         ] {
             let found = sidecars(&target(url)).map(|it| (it.folder.url(), it.list.url(), it.own.url()));
