@@ -96,7 +96,7 @@ mod tests {
             ("http://h/x.iso.sha256", None),
             // its index states what it is
             ("http://h/dists/s/main/binary-amd64/Packages.xz", None),
-            ("https://files.pythonhosted.org/packages/x-1.0.tar.gz", None),
+            ("https://pypi.org/simple/x-1.0.tar.gz", None),
         ] {
             let found = sidecars(&target(url)).map(|it| (it.folder.url(), it.list.url(), it.own.url()));
             let expected = expected.map(|(a, b, c)| (a.to_owned(), b.to_owned(), c.to_owned()));

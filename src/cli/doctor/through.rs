@@ -29,7 +29,12 @@ pub(super) fn download(report: &mut Report, config: &Config) {
 
 /// What became of it.
 fn through(door: SocketAddr) -> Result<String, String> {
-    let said = |error: std::io::Error| error.to_string();
+    let said = |error: std::io::Error| match error.kind() {
+        std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut => {
+            format!("nothing came within {} s", WAIT.as_secs())
+        }
+        _ => error.to_string(),
+    };
     let local = if door.is_ipv4() { "127.0.0.1:0" } else { "[::1]:0" };
     let origin = TcpListener::bind(local).map_err(said)?;
     let at = origin.local_addr().map_err(said)?;
@@ -101,6 +106,7 @@ mod tests {
             let mut to = TcpStream::connect(origin).unwrap();
             to.write_all(b"GET /doctor HTTP/1.1\r\n\r\n").unwrap();
             std::io::copy(&mut to, &mut client).unwrap();
+            drop(client);
             let (mut client, _) = door.accept().unwrap();
             assert!(client.read(&mut head).unwrap() > 0);
             client.write_all(b"HTTP/1.1 403 Forbidden\r\n\r\n").unwrap();
