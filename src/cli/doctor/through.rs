@@ -29,11 +29,10 @@ pub(super) fn download(report: &mut Report, config: &Config) {
 
 /// What became of it.
 fn through(door: SocketAddr) -> Result<String, String> {
-    let said = |error: std::io::Error| match error.kind() {
-        std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut => {
-            format!("nothing came within {} s", WAIT.as_secs())
-        }
-        _ => error.to_string(),
+    let said = |error: std::io::Error| {
+        use std::io::ErrorKind::{TimedOut, WouldBlock};
+        let is_late = matches!(error.kind(), WouldBlock | TimedOut);
+        if is_late { format!("nothing came within {} s", WAIT.as_secs()) } else { error.to_string() }
     };
     let local = if door.is_ipv4() { "127.0.0.1:0" } else { "[::1]:0" };
     let origin = TcpListener::bind(local).map_err(said)?;
