@@ -92,6 +92,13 @@ impl Neighbours {
         from: u64,
     ) -> Result<Arrived, PullError> {
         let thing = match wanted {
+            // who has it whole gives it by its digest
+            Wanted::Url(_) | Wanted::Stated(_)
+                if offer.holding.partial.is_none()
+                    && let Some(digest) = offer.holding.digest =>
+            {
+                Thing::Blob(digest)
+            }
             Wanted::Url(url) => Thing::Resource(*url.as_bytes()),
             Wanted::Blob(digest) => Thing::Blob(digest),
             Wanted::Stated(key) => Thing::Resource(*key.as_bytes()),

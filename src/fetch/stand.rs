@@ -64,6 +64,13 @@ impl Stand {
         self.state().at = Some(At { root, depth });
     }
 
+    /// Another node gets it from outside now; this one stands where it did.
+    pub(super) fn set_root(&self, root: NodeId) {
+        if let Some(at) = &mut self.state().at {
+            at.root = root;
+        }
+    }
+
     /// This node reads from one that holds it whole.
     pub(super) fn read_from(&self, offer: &Offer) {
         match offer.lender() {

@@ -116,7 +116,7 @@ fn who_comes_late_joins_what_runs() {
 
 #[test]
 fn p04_a_leader_that_dies_is_followed_by_one_node_at_the_byte_reached() {
-    let (mut nodes, origin) = (crowd(5), Origin::start());
+    let (mut nodes, origin) = (crowd(8), Origin::start());
     let script = Script::new(32 * MIB).hold_at(16 * MIB);
     let url = origin.serve("/f.bin", script.clone());
     let mut leader = nodes.remove(0);

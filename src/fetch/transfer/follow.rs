@@ -178,6 +178,8 @@ impl Follow {
         self.asking = None;
         self.root = told.root;
         let Some((by, head)) = self.root.as_ref().map(|root| root.peer.node).zip(told.head) else { return };
+        // whoever reads from here asks this node who that is, and may have known another one that is gone
+        self.stand.set_root(by);
         if let Some(digest) = head.digest.filter(|_| head.first_hand) {
             self.stated = Some((digest, by));
         }

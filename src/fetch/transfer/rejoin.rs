@@ -80,8 +80,12 @@ impl Transfer {
                 return false;
             }
         };
-        let same_version = !matches!(follow.crowd.wanted, Wanted::Url(_))
-            || arrived.resource == Some(*self.running.version().as_bytes());
+        let version = self.running.version();
+        let is_version = match offer.holding.partial {
+            Some(_) => arrived.resource == Some(*version.as_bytes()),
+            None => offer.holding.resource == Some(version),
+        };
+        let same_version = !matches!(follow.crowd.wanted, Wanted::Url(_)) || is_version;
         if !same_version || (self.total.is_some() && arrived.total != self.total) || arrived.from != received
         {
             follow.crowd.avoid(node);
