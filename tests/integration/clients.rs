@@ -77,7 +77,7 @@ fn k21_three_nodes_want_one_large_model_at_once() {
     nodes[0].meets(&nodes[1]);
     nodes[1].meets(&nodes[2]);
     nodes[0].meets(&nodes[2]);
-    let model = Script::new(24 * MIB);
+    let model = Script::new(64 * MIB);
     let url = origin.serve("/resolve/main/model.safetensors", model.clone());
     let before: Vec<u64> = nodes.iter().map(Larder::rss).collect();
     at_once(3, |node| nodes[node].get(&url).assert_whole(&model).took);
