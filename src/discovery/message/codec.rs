@@ -41,6 +41,10 @@ mod field {
     pub(super) const BEYOND: u8 = 18;
 }
 
+/// The last field this version knows; what comes after it is of a later one.
+#[cfg(test)]
+pub(super) const LAST_FIELD: u8 = field::BEYOND;
+
 /// Fields of an answer, itself a list of fields.
 mod answer {
     pub(super) const WANT: u8 = 1;
