@@ -40,6 +40,6 @@ pub use status::Sources;
 pub use views::{
     About, BanRequest, BanView, CacheView, ExplanationView, FetchOutcome, FetchView, FetchesRequest,
     FetchesView, GcRequest, GcView, GivenBlob, HealthView, ImportRequest, ImportedResource, ImportedView,
-    MormotView, PeerView, PurgeRequest, PurgeView, ReloadView, SavedView, SettingView, StatusView,
-    StoredView, VerifyView,
+    LogRequest, LogView, MormotView, PeerView, PurgeRequest, PurgeView, ReloadView, SavedView, SettingView,
+    StatusView, StoredView, VerifyView,
 };

@@ -19,6 +19,7 @@ mod events;
 mod failure;
 mod get;
 mod init;
+mod log;
 mod man;
 mod output;
 mod peers;
@@ -83,6 +84,7 @@ fn dispatch(cli: Cli) -> Result<Exit, Failure> {
         Command::Gc(args) => cache::gc(&node, &args),
         Command::Export(args) => bundle::export(&node, &args),
         Command::Import(args) => bundle::import(&node, &args),
+        Command::Log(args) => log::run(&node, &args),
         Command::Report(args) => report::run(&node, &args),
         Command::Prefetch(args) => prefetch::run(&node, &args),
         Command::Purge(args) => purge::run(&node, &args),

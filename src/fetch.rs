@@ -23,6 +23,7 @@ mod learn;
 mod lenders;
 mod lend;
 mod ledger;
+mod line;
 mod measures;
 mod neighbours;
 mod offer;

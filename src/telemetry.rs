@@ -17,6 +17,6 @@ mod metrics;
 
 pub use health::{Health, Trouble};
 pub use histogram::Histograms;
-pub use limiter::{HeldBack, Limiter};
-pub use logging::{LogConfig, LogError, LogFormat, Logging, check_level, provisional};
+pub use limiter::{DOWNLOADS, HeldBack, Limiter};
+pub use logging::{Level, LogConfig, LogError, LogFormat, Logging, check_level, provisional};
 pub use metrics::{Exposition, TextFormat};

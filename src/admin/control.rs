@@ -19,8 +19,8 @@ use serde::Deserialize;
 use super::identify::From as Caller;
 use super::server::Shared;
 use super::views::{
-    BanRequest, FetchesRequest, FetchesView, GcRequest, GivenBlob, ImportRequest, ImportedView, PurgeRequest,
-    PurgeView, ReloadView, StoredView, VerifyView,
+    BanRequest, FetchesRequest, FetchesView, GcRequest, GivenBlob, ImportRequest, ImportedView, LogRequest,
+    LogView, PurgeRequest, PurgeView, ReloadView, StoredView, VerifyView,
 };
 use super::{BanView, GcView};
 use crate::digest::Digest;
@@ -58,6 +58,8 @@ pub struct Control {
     pub ban: Action<BanRequest, BanView>,
     /// Reads the configuration again.
     pub reload: Action<(), ReloadView>,
+    /// Changes what the log writes.
+    pub log: Action<LogRequest, LogView>,
     /// Reads a blob again and compares.
     pub verify: Action<Digest, VerifyView>,
     /// Keeps a blob from eviction.
@@ -126,6 +128,18 @@ pub(super) async fn ban(
 
 pub(super) async fn reload(State(shared): State<Arc<Shared>>) -> Answer {
     Ok(Json((shared.control.reload)(()).await?).into_response())
+}
+
+pub(super) async fn log_level(State(shared): State<Arc<Shared>>) -> Response {
+    Json((shared.sources.log)()).into_response()
+}
+
+pub(super) async fn set_log_level(
+    State(shared): State<Arc<Shared>>,
+    body: Result<Json<LogRequest>, JsonRejection>,
+) -> Answer {
+    let Json(request) = body.map_err(|error| bad_request(error.body_text()))?;
+    Ok(Json((shared.control.log)(request).await?).into_response())
 }
 
 pub(super) async fn gc(

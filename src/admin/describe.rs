@@ -22,7 +22,7 @@ pub(super) async fn docs(State(shared): State<Arc<Shared>>) -> Response {
 
 /// What can be done besides reading and changing rows.
 pub(super) fn actions() -> Vec<ActionDoc> {
-    with_blobs().into_iter().chain(with_the_node()).chain([fetches()]).collect()
+    with_blobs().into_iter().chain(with_the_node()).chain(log()).chain([fetches()]).collect()
 }
 
 /// What can be done with what is kept.
@@ -111,6 +111,25 @@ fn with_the_node() -> Vec<ActionDoc> {
                     &["applied", "need_restart"],
                 )),
             ),
+        ),
+    ]
+}
+
+/// The log.
+fn log() -> Vec<ActionDoc> {
+    let level = || object(json!({"level": text(), "configured": text()}), &["level", "configured"]);
+    let one = ["error", "warn", "info", "debug", "trace", "off"].join("|");
+    let wanted = json!({"type": ["string", "null"], "pattern": format!("^({one})$"), "description":
+        "A level, or the filter syntax of tracing such as info,larder::peer=debug; null: as configured"});
+    let change = "Change what the log writes, until the configuration is read again";
+    vec![
+        action("GET", "/log", "What the log writes", None, (200, Some(level()))),
+        action(
+            "PUT",
+            "/log",
+            change,
+            Some(object(json!({"level": wanted}), &["level"])),
+            (200, Some(level())),
         ),
     ]
 }

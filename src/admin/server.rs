@@ -199,6 +199,7 @@ fn api(shared: &Arc<Shared>) -> Router<Arc<Shared>> {
     Router::new()
         .route("/bans", post(control::ban).fallback(records::answer))
         .route("/reload", post(control::reload))
+        .route("/log", get(control::log_level).put(control::set_log_level))
         .route("/gc", post(control::gc))
         .route("/purges", post(control::purge))
         .route("/imports", post(control::import).layer(DefaultBodyLimit::max(ROWS_BODY)))

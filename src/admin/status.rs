@@ -16,8 +16,8 @@ use super::page;
 use super::records::Deed;
 use super::server::Shared;
 use super::views::{
-    About, BanView, CacheView, ExplanationView, HealthView, MormotView, PeerView, SavedView, SettingView,
-    StatusView,
+    About, BanView, CacheView, ExplanationView, HealthView, LogView, MormotView, PeerView, SavedView,
+    SettingView, StatusView,
 };
 use crate::clock::SharedClock;
 use crate::fetch::{Measures, Traffic, TransferView};
@@ -49,6 +49,8 @@ pub struct Sources {
     pub cache: Look<CacheView>,
     /// What did not have to come from origin servers.
     pub saved: Look<SavedView>,
+    /// What the log writes.
+    pub log: Look<LogView>,
     /// The settings in force.
     pub settings: Look<Arc<Vec<SettingView>>>,
     /// mORMot peers.

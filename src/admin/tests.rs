@@ -111,6 +111,7 @@ fn sources(
         mormot: Box::new(|| None),
         cache: Box::new(|| CacheView { blobs: 3, bytes: 9, max_bytes: 100, pinned: 0, damaged: 0 }),
         saved: Box::new(|| SavedView { today: 1, week: 2, ever: 3 }),
+        log: Box::new(|| LogView { level: "info".to_owned(), configured: "info".to_owned() }),
         settings: Box::new(Arc::default),
         peers: Box::new(|| {
             vec![PeerView {
@@ -146,6 +147,10 @@ fn control(done: &Arc<Mutex<Vec<String>>>) -> Control {
             std::future::ready(Ok(view))
         }),
         reload: Control::action(|()| std::future::ready(Ok(ReloadView::default()))),
+        log: Control::action(|request: LogRequest| {
+            let level = request.level.unwrap_or_else(|| "info".to_owned());
+            std::future::ready(Ok(LogView { level, configured: "info".to_owned() }))
+        }),
         verify: Control::action(|digest| std::future::ready(Ok(VerifyView { digest, sound: true }))),
         pin: Control::action(move |digest: Digest| {
             pin(digest.to_string());

@@ -384,6 +384,24 @@ pub struct VerifyView {
     pub sound: bool,
 }
 
+/// What the log is to write.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LogRequest {
+    /// A level or a filter, as `log.level` has it; null: back to the configuration.
+    #[serde(deserialize_with = "Option::deserialize")]
+    pub level: Option<String>,
+}
+
+/// What the log writes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogView {
+    /// What holds now, until a reload or a restart.
+    pub level: String,
+    /// What the configuration has.
+    pub configured: String,
+}
+
 /// What a reload did.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ReloadView {

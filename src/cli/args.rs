@@ -73,6 +73,8 @@ pub(crate) enum Command {
     Export(ExportArgs),
     /// Store what bundles and other files hold
     Import(ImportArgs),
+    /// Show what the log writes, or change it while the daemon runs
+    Log(LogArgs),
     /// Show how much went through, by day or hour, and how much was saved
     Report(ReportArgs),
     /// Have the daemon fetch a list of things for later, behind all that somebody waits for
@@ -228,6 +230,18 @@ pub(crate) struct TransfersArgs {
     /// Those that ended too
     #[arg(long)]
     pub(super) all: bool,
+    /// Print one JSON document
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LogArgs {
+    /// error, warn, info, debug, trace, off, or a filter such as info,larder::peer=debug; without it: show
+    pub(super) level: Option<String>,
+    /// Back to what the configuration has, as a reload and a restart do too
+    #[arg(long, conflicts_with = "level")]
+    pub(super) reset: bool,
     /// Print one JSON document
     #[arg(long)]
     pub(super) json: bool,

@@ -75,7 +75,7 @@ impl Reloader {
         let loaded =
             loaded.map_err(|error| error.to_string())?.map_err(|complaints| complaints.to_string())?;
         let (new, sources) = (loaded.config, loaded.sources);
-        self.logging.set_level(&new.log.level).map_err(|error| error.to_string())?;
+        self.logging.configure(&new.log.level).map_err(|error| error.to_string())?;
         let view = compare(&self.started, &self.config, &new);
         self.house.cache.set_limits(new.cache.clone());
         let sweeper = self.house.clone();

@@ -99,8 +99,8 @@ fn begin(start: Start) -> Result<Running, DaemonError> {
     let mormot: Arc<ArcSwapOption<mormot::Mormot>> = Arc::default();
     let settings = Settings::of(&start.config, &start.origins);
     let about = about(&start.config, &house);
-    let sources = sources::sources(&house, about, ready, &seat, &mormot, &settings);
-    let control = sources::control(&house, start.config.origin.max_redirects, reload);
+    let sources = sources::sources(&house, about, ready, &seat, &mormot, &settings, &start.logging);
+    let control = sources::control(&house, &start.config, reload, &start.logging);
     let parts = (sources, control, records::api(&house, &seat));
     let server = admin::Server::new(&start.config.admin, token, parts, end.clone());
     ports.announce();

@@ -11,17 +11,19 @@ use super::prefetch::Prefetcher;
 use super::settings::Settings;
 use super::{imports, usage};
 use crate::admin::{
-    About, ActionError, BanView, CacheView, Control, Deed, ExplanationView, GcRequest, GcView, MormotView,
-    PeerView, PurgeRequest, PurgeView, Readiness, ReloadView, Sources, VerifyView,
+    About, ActionError, BanView, CacheView, Control, Deed, ExplanationView, GcRequest, GcView, LogRequest,
+    LogView, MormotView, PeerView, PurgeRequest, PurgeView, Readiness, ReloadView, Sources, VerifyView,
 };
 use crate::ban::Ban;
 use crate::cache::Verdict;
+use crate::config::Config;
 use crate::digest::Digest;
 use crate::fetch::{Explanation, Traffic};
 use crate::http::Target;
 use crate::mormot::Mormot;
 use crate::peer::Tally;
 use crate::store::StoreError;
+use crate::telemetry::{Level, Logging};
 
 /// A request to read the configuration again, and where to answer it.
 pub(super) type ReloadRequest = oneshot::Sender<Result<ReloadView, String>>;
@@ -34,6 +36,7 @@ pub(super) fn sources(
     seat: &Seat,
     mormot: &Arc<ArcSwapOption<Mormot>>,
     settings: &Settings,
+    logging: &Logging,
 ) -> Sources {
     let counting = house.clone();
     let traffic = move || traffic(&counting);
@@ -54,6 +57,10 @@ pub(super) fn sources(
         cache: Box::new(move || cache_view(&cache)),
         saved: Box::new(move || usage::saved(&saving)),
         settings: Box::new(move || settings.get()),
+        log: {
+            let logging = logging.clone();
+            Box::new(move || log_view(&logging.level()))
+        },
         mormot: {
             let (mormot, seat) = (Arc::clone(mormot), seat.clone());
             Box::new(move || mormot_view(mormot.load_full().as_deref(), &seat))
@@ -136,9 +143,34 @@ fn explained(house: &House, url: &str) -> Option<ExplanationView> {
     })
 }
 
+fn log_view(level: &Level) -> LogView {
+    LogView { level: level.level.clone(), configured: level.configured.clone() }
+}
+
+/// Changes what the log writes, or goes back to what the configuration has.
+fn set_log_level(logging: &Logging, request: &LogRequest) -> Result<LogView, ActionError> {
+    let set = match &request.level {
+        Some(level) => logging.set_level(level),
+        None => logging.reset_level(),
+    };
+    let level = set.map_err(|error| ActionError::Unreadable(error.to_string()))?;
+    tracing::info!(
+        log.level = level.level,
+        log.configured = level.configured,
+        "the log writes this from now on"
+    );
+    Ok(log_view(&level))
+}
+
 /// What can be done.
-pub(super) fn control(house: &House, redirects: usize, reload: mpsc::Sender<ReloadRequest>) -> Control {
+pub(super) fn control(
+    house: &House,
+    config: &Config,
+    reload: mpsc::Sender<ReloadRequest>,
+    logging: &Logging,
+) -> Control {
     let (ban, verify) = (house.bans.clone(), house.cache.clone());
+    let redirects = config.origin.max_redirects;
     Control {
         ban: Control::action(move |request: crate::admin::BanRequest| {
             let length = request.duration.map(Into::into);
@@ -146,6 +178,10 @@ pub(super) fn control(house: &House, redirects: usize, reload: mpsc::Sender<Relo
             std::future::ready(made.map(ban_view).map_err(|exempt| ActionError::Refused(exempt.to_string())))
         }),
         reload: Control::action(move |()| ask_reload(reload.clone())),
+        log: {
+            let logging = logging.clone();
+            Control::action(move |request| std::future::ready(set_log_level(&logging, &request)))
+        },
         verify: Control::action(move |digest| verified(verify.clone(), digest)),
         pin: on_disk(house, |house, digest| house.cache.pin(digest)),
         unpin: on_disk(house, |house, digest| house.cache.unpin(digest)),

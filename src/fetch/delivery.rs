@@ -12,6 +12,7 @@ use http_body::{Body as _, Frame};
 use http_body_util::{BodyExt as _, StreamBody};
 
 use super::ledger::{From, Ledger};
+use super::line::Going;
 use super::running::Running;
 use crate::clock::SharedClock;
 use crate::digest::{Hasher, Stated};
@@ -200,8 +201,13 @@ impl Drop for Reading {
 }
 
 /// A slice of a blob.
-pub(super) fn of_blob(blob: &Blob, range: Range<u64>, ledger: Ledger) -> Body {
-    blob.told_body(range, move |length| ledger.delivered(From::Cache, length))
+pub(super) fn of_blob(blob: &Blob, range: Range<u64>, ledger: Ledger, going: Option<Going>) -> Body {
+    blob.told_body(range, move |length| {
+        ledger.delivered(From::Cache, length);
+        if let Some(going) = &going {
+            going.took(length);
+        }
+    })
 }
 
 /// A body whose every byte comes from one source and reaches one client.

@@ -16,6 +16,7 @@ use super::judge::Judge;
 use super::known::KnownAnswers;
 use super::learn::{Learned, Lessons};
 use super::ledger::{From, Ledger};
+use super::line::Line;
 use super::neighbours::Neighbours;
 use super::outcome::{CacheStatus, Given, Reply, Switched};
 use super::parts::AT_ONCE;
@@ -137,10 +138,21 @@ impl Engine {
     /// Meets a want: from the store, from a running transfer, from a neighbour, from the origin.
     pub async fn fetch(&self, want: Want) -> Result<Reply, FetchError> {
         let began = self.0.clock.instant();
-        let reply = self.fetched(want).await?;
+        // what is fetched for later has its line when it is there
+        let line = want.background.is_none().then(|| Line::begin(&want, &self.0.clock)).flatten();
+        let reply = match (self.fetched(want).await, &line) {
+            (Err(error), Some(line)) => {
+                line.failed(&error);
+                return Err(error);
+            }
+            (reply, _) => reply?,
+        };
         let after = self.0.clock.instant().saturating_duration_since(began);
         self.0.ledger.measures().answered(&reply.status, after);
-        Ok(reply)
+        Ok(match line {
+            Some(line) => reply.lined(line),
+            None => reply,
+        })
     }
 
     async fn fetched(&self, want: Want) -> Result<Reply, FetchError> {

@@ -45,6 +45,7 @@ impl Engine {
             digest: running.expected(),
             bytes: Bytes::Growing(running, self.cuts(case), interest),
             slice: None,
+            line: None,
         };
         Ok(Reply { given: Given::Held(Box::new(held)), status })
     }
@@ -54,10 +55,11 @@ impl Engine {
         let age = Some(policy::age(&record.answer, self.0.clock.now()));
         let head = record.answer.head.clone().into();
         let Some(digest) = record.digest else {
-            return Some(Held { head, age, size: Some(0), digest: None, bytes: Bytes::None, slice: None });
+            let bytes = Bytes::None;
+            return Some(Held { head, age, size: Some(0), digest: None, bytes, slice: None, line: None });
         };
         let (size, bytes) = self.open_digest(digest, case).await?;
-        Some(Held { head, age, size: Some(size), digest: Some(digest), bytes, slice: None })
+        Some(Held { head, age, size: Some(size), digest: Some(digest), bytes, slice: None, line: None })
     }
 
     pub(super) async fn open_digest(&self, digest: Digest, case: &Case) -> Option<(u64, Bytes)> {
@@ -97,7 +99,8 @@ impl Engine {
         };
         let head = own.map_or_else(other, |record| record.answer.head.clone()).into();
         let age = own.map(|record| policy::age(&record.answer, self.0.clock.now()));
-        let held = Held { head, age, size: Some(size), digest: Some(digest), bytes, slice: None };
+        let (size, digest) = (Some(size), Some(digest));
+        let held = Held { head, age, size, digest, bytes, slice: None, line: None };
         Ok(Some(Reply { given: Given::Held(Box::new(held)), status: CacheStatus::hit() }))
     }
 }

@@ -112,6 +112,7 @@ impl Engine {
             digest: Some(digest),
             bytes,
             slice: None,
+            line: None,
         };
         let status = CacheStatus::hit().remarked("let in by the origin");
         Some(Reply { given: Given::Held(Box::new(held)), status })

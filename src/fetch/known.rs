@@ -14,6 +14,7 @@ use std::time::Duration;
 use http::header::{self, HeaderMap};
 
 use super::engine::{Case, Engine};
+use super::line::Line;
 use super::outcome::{Bytes, Head, Held};
 use crate::clock::Timestamp;
 use crate::digest::Digest;
@@ -73,6 +74,7 @@ impl Engine {
             digest: Some(known.digest),
             bytes: Bytes::Blob(blob, self.0.ledger.clone()),
             slice: None,
+            line: Line::of_known(target, &self.0.clock),
         })
     }
 

@@ -9,6 +9,7 @@ use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 
 use super::delivery::{self, Cuts};
 use super::ledger::{From, Ledger};
+use super::line::{self, Going, Line};
 use super::running::Running;
 use crate::digest::Digest;
 use crate::http::{Body, StoredHead};
@@ -58,6 +59,8 @@ pub struct Held {
     pub bytes: Bytes,
     /// Only these of its bytes are here, and they are the answer to the range that was asked for.
     pub slice: Option<Slice>,
+    /// What the log says of it once its body has gone.
+    pub(super) line: Option<Arc<Line>>,
 }
 
 /// A head as it is kept, and perhaps as it goes out.
@@ -87,6 +90,22 @@ pub enum Bytes {
     Growing(Arc<Running>, Cuts, Follower),
     /// In the store, being proved again.
     Proving(Growing, Cuts, Ledger),
+}
+
+impl Reply {
+    /// With the line that the log gets at the end of its body.
+    pub(super) fn lined(mut self, line: Line) -> Self {
+        match &mut self.given {
+            Given::Held(held) => held.line = Some(Arc::new(line.told(&self.status, held.head.status))),
+            Given::Passed(response) => {
+                let line = Arc::new(line.told(&self.status, response.status().as_u16()));
+                let body = std::mem::take(response.body_mut());
+                let wanted = http_body::Body::size_hint(&body).exact();
+                *response.body_mut() = line::watched(body, &line, wanted, None);
+            }
+        }
+        self
+    }
 }
 
 impl Head {
@@ -142,13 +161,28 @@ impl Held {
         let range = range.start.saturating_sub(first)..range.end.saturating_sub(first);
         match &self.bytes {
             Bytes::None => crate::http::empty(),
-            Bytes::Blob(blob, ledger) => delivery::of_blob(blob, range, ledger.clone()),
+            Bytes::Blob(blob, ledger) => {
+                let wanted = range.end.saturating_sub(range.start);
+                let going = self.line.as_ref().map(|line| Going::new(line, Some(wanted)));
+                delivery::of_blob(blob, range, ledger.clone(), going)
+            }
             Bytes::Growing(running, cuts, _) => {
-                delivery::of_growing(running, range.start, Some(range.end), cuts.clone())
+                let (from, wanted) = (range.start, range.end.saturating_sub(range.start));
+                let body = delivery::of_growing(running, from, Some(range.end), cuts.clone());
+                self.watched(body, Some(wanted), Some(running))
             }
             Bytes::Proving(growing, cuts, ledger) => {
-                delivery::of_proof(growing, range.start, Some(range.end), cuts.clone(), ledger.clone())
+                let (from, wanted) = (range.start, range.end.saturating_sub(range.start));
+                let body = delivery::of_proof(growing, from, Some(range.end), cuts.clone(), ledger.clone());
+                self.watched(body, Some(wanted), None)
             }
+        }
+    }
+
+    fn watched(&self, body: Body, wanted: Option<u64>, running: Option<&Arc<Running>>) -> Body {
+        match &self.line {
+            Some(line) => line::watched(body, line, wanted, running),
+            None => body,
         }
     }
 
@@ -162,7 +196,10 @@ impl Held {
     /// All of it as a body, whatever its size turns out to be.
     pub fn whole(&self) -> Body {
         match &self.bytes {
-            Bytes::Growing(running, cuts, _) => delivery::of_growing(running, 0, None, cuts.clone()),
+            Bytes::Growing(running, cuts, _) => {
+                let body = delivery::of_growing(running, 0, None, cuts.clone());
+                self.watched(body, self.size, Some(running))
+            }
             Bytes::None | Bytes::Blob(..) | Bytes::Proving(..) => self.body(0..self.size.unwrap_or(0)),
         }
     }

@@ -58,6 +58,7 @@ impl Engine {
                 digest: None,
                 bytes,
                 slice: Some(Slice { range: wanted, first: part.range.start }),
+                line: None,
             };
             return Some(Reply { given: Given::Held(Box::new(held)), status: CacheStatus::hit() });
         }

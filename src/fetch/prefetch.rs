@@ -1,11 +1,12 @@
 //! Fetching for later: a want that nobody waits for yields to all others at the origin, until somebody does.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::engine::Engine;
 use super::error::FetchError;
 use super::flight::FlightKey;
+use super::line::{Going, Line};
 use super::outcome::{Bytes, CacheStatus, Given};
 use super::want::Want;
 use crate::http::Background;
@@ -68,6 +69,7 @@ impl Engine {
         let background = want.background.get_or_insert_default().clone();
         let key = self.key_of(&want);
         let _entry = self.0.backgrounds.enter(key, background);
+        let line = Line::begin(&want, &self.0.clock);
         let reply = self.fetch(want).await?;
         let cache = reply.status;
         Ok(match reply.given {
@@ -76,11 +78,13 @@ impl Engine {
                 let arrived = matches!(held.bytes, Bytes::Growing(..));
                 let (bytes, whole) = match &held.bytes {
                     Bytes::Growing(running, ..) => {
-                        let end = running.growing().ended().await;
-                        (
-                            Some(running.growing().progress().received),
-                            matches!(end, End::Complete(_)) && cache.stored,
-                        )
+                        let is_whole = matches!(running.growing().ended().await, End::Complete(_));
+                        let received = running.growing().progress().received;
+                        if let Some(line) = line {
+                            let line = Arc::new(line.told(&cache, status));
+                            Going::new(&line, None).arrived(running, received, is_whole);
+                        }
+                        (Some(received), is_whole && cache.stored)
                     }
                     Bytes::None | Bytes::Blob(..) | Bytes::Proving(..) => (held.size, held.slice.is_none()),
                 };

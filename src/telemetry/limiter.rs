@@ -1,5 +1,6 @@
 //! The brake on repeated messages: a place in the code that logs more than [`BURST`] times in [`WINDOW`] is
-//! silenced until the window ends, and what was held back is summed up in one line.
+//! silenced until the window ends, and what was held back is summed up in one line. Lines of downloads are no
+//! repeats: of those there may be more.
 //!
 //! Only ERROR, WARN and INFO are braked: whoever switches DEBUG on wants every line. The summary is written by
 //! [`Limiter::report`], called from a task and never from inside a log call.
@@ -17,8 +18,12 @@ use tracing_subscriber::layer::Context;
 
 use crate::clock::SharedClock;
 
+/// The target of the one line that each download has; what a busy node says there are no repeats.
+pub const DOWNLOADS: &str = "larder::download";
 /// Messages of one place in one window before it is silenced.
 const BURST: u32 = 20;
+/// The same of downloads: a hundred a second.
+const MANY: u32 = 1000;
 /// The length of a window.
 pub(super) const WINDOW: Duration = Duration::from_secs(10);
 /// Characters of a message kept for the summary.
@@ -99,7 +104,8 @@ impl Limiter {
         if entry.held == 0 && now.saturating_duration_since(entry.since) >= WINDOW {
             *entry = Seen::new(now, *metadata.level());
         }
-        if entry.written < BURST {
+        let burst = if metadata.target() == DOWNLOADS { MANY } else { BURST };
+        if entry.written < burst {
             entry.written += 1;
             return true;
         }

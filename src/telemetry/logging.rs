@@ -3,10 +3,12 @@
 //! Before the configuration is known, [`provisional`] writes warnings of this thread to standard error;
 //! [`Logging::start`] then installs the real subscriber once. It fails if the level cannot be read or if the
 //! process has a subscriber already. What is logged nowhere: secrets, tokens, cookies, query strings; user
-//! addresses and URLs only at DEBUG.
+//! addresses and URLs only at DEBUG, but for the one line that each download has at INFO, with its URL.
 
 use std::io::IsTerminal as _;
+use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use serde::{Deserialize, Serialize};
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::layer::SubscriberExt as _;
@@ -66,6 +68,16 @@ pub enum LogError {
 pub struct Logging {
     filter: reload::Handle<EnvFilter, Registry>,
     limiter: Limiter,
+    level: Arc<ArcSwap<Level>>,
+}
+
+/// What is written now.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Level {
+    /// As it was asked for.
+    pub level: String,
+    /// As the configuration has it.
+    pub configured: String,
 }
 
 impl Default for LogConfig {
@@ -85,12 +97,33 @@ impl Logging {
             .with(writer(config.format)?)
             .try_init()
             .map_err(|_ignored| LogError::Twice)?;
-        Ok(Self { filter: handle, limiter })
+        Ok(Self { filter: handle, limiter, level: Level::configured(&config.level) })
     }
 
-    /// Changes what is written from now on.
-    pub fn set_level(&self, level: &str) -> Result<(), LogError> {
-        self.filter.reload(filter(level)?).map_err(|_ignored| LogError::Twice)
+    /// What is written now.
+    pub fn level(&self) -> Arc<Level> {
+        self.level.load_full()
+    }
+
+    /// Changes what is written, until the configuration is read again.
+    pub fn set_level(&self, level: &str) -> Result<Arc<Level>, LogError> {
+        self.put(Level { level: level.to_owned(), configured: self.level().configured.clone() })
+    }
+
+    /// Back to what the configuration has.
+    pub fn reset_level(&self) -> Result<Arc<Level>, LogError> {
+        self.configure(&self.level().configured)
+    }
+
+    /// The configuration was read again.
+    pub fn configure(&self, level: &str) -> Result<Arc<Level>, LogError> {
+        self.put(Level { level: level.to_owned(), configured: level.to_owned() })
+    }
+
+    fn put(&self, level: Level) -> Result<Arc<Level>, LogError> {
+        self.filter.reload(filter(&level.level)?).map_err(|_ignored| LogError::Twice)?;
+        self.level.store(Arc::new(level));
+        Ok(self.level())
     }
 
     /// Sums up repeated messages until the daemon stops.
@@ -102,6 +135,12 @@ impl Logging {
                 return;
             }
         }
+    }
+}
+
+impl Level {
+    fn configured(level: &str) -> Arc<ArcSwap<Self>> {
+        Arc::new(ArcSwap::from_pointee(Self { level: level.to_owned(), configured: level.to_owned() }))
     }
 }
 
@@ -154,6 +193,8 @@ where
     S: tracing::Subscriber + for<'a> tracing_subscriber::registry::LookupSpan<'a> + Send + Sync,
 {
     let layer = tracing_journald::layer().map_err(LogError::Journal)?;
+    // `journalctl LARDER_SOURCE=origin` finds what came from origins
+    let layer = layer.with_field_prefix(Some("LARDER".to_owned()));
     Ok(layer.with_syslog_identifier("larder".to_owned()).boxed())
 }
 
@@ -194,13 +235,20 @@ mod tests {
     fn the_level_changes_while_running() {
         let (layer, handle) = reload::Layer::new(filter("warn").unwrap());
         let limiter = Limiter::new(crate::clock::SystemClock::shared());
-        let logging = Logging { filter: handle, limiter: limiter.clone() };
+        let level = Level::configured("warn");
+        let logging = Logging { filter: handle, limiter: limiter.clone(), level };
         tracing::subscriber::with_default(tracing_subscriber::registry().with(layer).with(limiter), || {
             assert!(!tracing::enabled!(tracing::Level::DEBUG));
-            logging.set_level("debug").unwrap();
+            let level = logging.set_level("debug").unwrap();
+            assert_eq!((level.level.as_str(), level.configured.as_str()), ("debug", "warn"));
             assert!(tracing::enabled!(tracing::Level::DEBUG));
             assert!(logging.set_level("loud").is_err());
             assert!(tracing::enabled!(tracing::Level::DEBUG), "a wrong level changes nothing");
+            assert_eq!(logging.level().level, "debug");
+            logging.reset_level().unwrap();
+            assert!(!tracing::enabled!(tracing::Level::INFO));
+            logging.configure("info").unwrap();
+            assert_eq!(logging.level().configured, "info");
         });
     }
 }

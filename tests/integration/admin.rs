@@ -189,3 +189,81 @@ fn an_admin_port_off_loopback_wants_tls() {
     assert_eq!(checked.code, 78, "{}", checked.said());
     assert!(checked.said().contains("tls_cert"), "{}", checked.said());
 }
+
+/// The lines that the log has of downloads, as JSON.
+fn download_lines(a: &Larder) -> Vec<serde_json::Value> {
+    let log = a.log();
+    let lines = log.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+    lines.filter(|line| line["target"] == "larder::download").collect()
+}
+
+#[test]
+fn each_download_has_one_line_in_the_log() {
+    let origin = Origin::start();
+    let a = Larder::new("a").set("log.format", "json").set("log.level", "info").start();
+    let url = origin.serve("/f.bin", Script::new(MIB));
+    let held = origin.serve("/held.bin", Script::new(MIB).hold_at(MIB / 2));
+    a.get(&format!("{url}?token=hidden"));
+    a.get(&format!("{url}?token=hidden"));
+    a.ask(&url).method("HEAD").send();
+    a.ask(&url).method("POST").body(b"x").send();
+    let mut reading = a.ask(&held).open();
+    reading.read_to(MIB / 4);
+    drop(reading);
+    wait_until("the third line", || download_lines(&a).len() >= 3);
+    let dead = a.get("http://127.0.0.1:1/none");
+    assert_eq!(dead.status, 502);
+    wait_until("four lines", || download_lines(&a).len() >= 4);
+    let lines = download_lines(&a);
+    let field = |at: usize, name: &str| lines[at]["fields"][name].clone();
+    let told: Vec<_> = (0..lines.len()).map(|at| (field(at, "source"), field(at, "why"))).collect();
+    assert_eq!(told[0], ("origin".into(), "uri-miss".into()));
+    assert_eq!(told[1], ("cache".into(), "hit".into()));
+    assert_eq!(
+        (field(0, "bytes"), field(0, "status"), field(0, "stored")),
+        (MIB.into(), 200.into(), true.into())
+    );
+    assert!(field(0, "seconds").is_f64() && field(0, "url").as_str().unwrap().ends_with("/f.bin?token=…"));
+    assert_eq!(
+        (field(2, "message"), field(2, "why")),
+        ("download left by its client".into(), "uri-miss".into())
+    );
+    assert_eq!(field(3, "message"), "download failed");
+    assert!(field(3, "error").as_str().unwrap().contains("cannot connect"), "{}", lines[3]);
+    assert_eq!(lines.len(), 4, "a HEAD and a POST are no downloads: {lines:?}");
+    assert!(!a.log().contains("hidden"));
+}
+
+#[test]
+fn the_log_level_changes_while_the_daemon_runs() {
+    let origin = Origin::start();
+    let a = Larder::new("a").set("log.level", "info").start();
+    let url = origin.serve("/f.bin", Script::new(MIB));
+    let log = |arguments: &[&str]| a.cli(&[&["log"], arguments].concat());
+    let json =
+        |ran: crate::support::daemon::Ran| serde_json::from_str::<serde_json::Value>(&ran.stdout).unwrap();
+    assert_eq!(log(&[]).assert_code(0).stdout, "info, as configured\n");
+    a.get(&url);
+    wait_until("its line", || a.log().contains("/f.bin"));
+    assert!(!a.log().contains("DEBUG"));
+    let set = json(log(&["debug", "--json"]).assert_code(0));
+    assert_eq!((set["level"].as_str(), set["configured"].as_str()), (Some("debug"), Some("info")));
+    a.ask(&url).field("Cache-Control", "no-cache").send();
+    wait_until("a line at DEBUG", || a.log().contains("DEBUG"));
+    for wrong in ["debgu", "info,loud", ""] {
+        assert!(log(&[wrong]).assert_code(2).said().contains("is not a log level"), "{wrong}");
+        let body = format!("{{\"level\":\"{wrong}\"}}");
+        let refused = a.admin_ask("PUT", "/api/v1/log").field("Content-Type", "application/json");
+        assert_eq!(refused.body(body.as_bytes()).send().status, 400, "{wrong}");
+    }
+    log(&["info,larder::download=off"]).assert_code(0);
+    let lines = a.log().matches("/f.bin").count();
+    a.get(&url);
+    assert_eq!(json(log(&["--reset", "--json"]).assert_code(0))["level"], "info");
+    assert_eq!(a.log().matches("/f.bin").count(), lines, "downloads were silenced");
+    let events = a.cli(&["events", "--json"]).assert_code(0).stdout;
+    assert!(events.contains("/api/v1/log") && events.contains("\"PUT\""), "{events}");
+    log(&["trace"]).assert_code(0);
+    a.signal(rustix::process::Signal::HUP);
+    wait_until("the reload", || log(&[]).stdout == "info, as configured\n");
+}

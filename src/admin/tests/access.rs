@@ -85,8 +85,16 @@ async fn each_role_may_what_it_may() {
         (refused.status(), json_of(&refused)["type"].clone()),
         (StatusCode::FORBIDDEN, json!("urn:larder:problem:role-needed"))
     );
+    let level = r#"{"level":"debug"}"#;
+    assert_eq!(bench.get("/api/v1/log", &[ann]).await.status(), StatusCode::OK);
+    let refused = bench.send("PUT", "/api/v1/log", &[json, ann], level).await;
+    assert_eq!(refused.status(), StatusCode::FORBIDDEN);
     let token = ("authorization", bench.token.as_str());
     assert_eq!(bench.send("POST", "/api/v1/reload", &[token], "").await.status(), StatusCode::OK);
+    assert_eq!(bench.send("PUT", "/api/v1/log", &[json, token], level).await.status(), StatusCode::OK);
+    assert!(bench.deeds.lock().unwrap().last().unwrap().contains("/api/v1/log"));
+    let unclear = bench.send("PUT", "/api/v1/log", &[json, token], "{}").await;
+    assert_eq!(unclear.status(), StatusCode::BAD_REQUEST, "what is not said changes nothing");
 }
 
 #[tokio::test]
