@@ -2,8 +2,8 @@
 //! prefetched things beside those that somebody waits for.
 //!
 //! Whoever goes first is only counted, never slowed. While they are served, all others together get a share of
-//! their speed, and never less than a floor that keeps the other end from taking this node for dead. As soon as
-//! they pause the others go on at full speed. Nothing is reserved.
+//! their speed, and never less than a floor that keeps the other end from taking this node for dead. When
+//! they have paused for half a second the others go on at full speed. Nothing is reserved.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,6 +15,8 @@ use crate::unit::Rate;
 
 /// How long a speed is measured.
 const WINDOW: Duration = Duration::from_millis(100);
+/// How long those who go first must be silent: a busy machine's breath between two reads is no pause.
+const PAUSE: Duration = Duration::from_millis(500);
 
 /// A rule of precedence; a cheap clone.
 #[derive(Clone)]
@@ -44,12 +46,15 @@ struct Meter {
     since: Instant,
     bytes: u64,
     granted: Rate,
+    /// When those who go first were last seen to get something.
+    moved: Instant,
 }
 
 impl Precedence {
     /// The others yield to those whose bytes `first` counts.
     pub fn new(first: impl Fn() -> u64 + Send + Sync + 'static, share: Share, clock: SharedClock) -> Self {
-        let meter = Meter { since: clock.instant(), bytes: first(), granted: Rate(0) };
+        let now = clock.instant();
+        let meter = Meter { since: now, bytes: first(), granted: Rate(0), moved: now };
         let (meter, throttle) = (Mutex::new(meter), Throttle::new(Rate(0)));
         Self(Arc::new(Inner { first: Box::new(first), share, meter, throttle, clock }))
     }
@@ -84,9 +89,15 @@ impl Meter {
         let millis = u64::try_from(passed.as_millis()).unwrap_or(u64::MAX);
         let speed = bytes.saturating_sub(self.bytes).saturating_mul(1000) / millis.max(1);
         (self.since, self.bytes) = (now, bytes);
+        if speed == 0 && now.saturating_duration_since(self.moved) < PAUSE {
+            return None;
+        }
         // in steps of two: each change fills the bucket anew
         let part = (speed / share.part.max(1)).max(1).next_power_of_two();
         let granted = if speed == 0 { Rate(0) } else { Rate(part.max(share.floor.0)) };
+        if speed > 0 {
+            self.moved = now;
+        }
         let changed = granted != self.granted;
         self.granted = granted;
         changed.then_some(granted)
@@ -111,14 +122,15 @@ mod tests {
     #[test]
     fn the_others_get_a_share_and_never_less_than_the_floor() {
         let start = ManualClock::new(Timestamp(0)).instant();
-        let mut meter = Meter { since: start, bytes: 0, granted: Rate(0) };
+        let mut meter = Meter { since: start, bytes: 0, granted: Rate(0), moved: start };
         let at = |tenths: u32| start + WINDOW * tenths;
         assert_eq!(meter.look(0, SHARE, at(1)), None, "nobody goes first");
         assert_eq!(meter.look(100, SHARE, at(2)), Some(SHARE.floor), "a slow one takes little");
         assert_eq!(meter.look(u64::MAX / 2, SHARE, at(2)), None, "too soon to tell");
         assert_eq!(meter.look(80 << 20, SHARE, at(3)), Some(Rate(256 << 20)));
         assert_eq!(meter.look(158 << 20, SHARE, at(4)), None, "nearly the same");
-        assert_eq!(meter.look(158 << 20, SHARE, at(5)), Some(Rate(0)), "they pause: no limit");
+        assert_eq!(meter.look(158 << 20, SHARE, at(8)), None, "a breath is no pause");
+        assert_eq!(meter.look(158 << 20, SHARE, at(9)), Some(Rate(0)), "they pause: no limit");
     }
 
     #[tokio::test]
@@ -133,7 +145,7 @@ mod tests {
         clock.advance(WINDOW);
         let slow = tokio::time::timeout(Duration::from_millis(50), precedence.after(64 << 20)).await;
         assert!(slow.is_err(), "64 MiB at 1 MiB/s");
-        clock.advance(WINDOW);
+        clock.advance(PAUSE);
         soon(1 << 40).await.unwrap();
     }
 }

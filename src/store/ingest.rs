@@ -197,13 +197,15 @@ impl Ingest {
         self.sync(&self.file, &from)?;
         let shelf = to.parent().unwrap_or(layout.root()).to_owned();
         make_folder(&shelf)?;
+        // from the rename on others can reach the file: what they do to it before it is stamped must not be stamped
+        let proved = self.file.metadata().map_err(StoreError::io("stat", &from))?;
         fs::rename(&from, &to).map_err(StoreError::io("rename", &from))?;
         recovery::drop_record(layout, &self.id);
         self.armed = false;
         self.store.0.staged.fetch_sub(self.length(), Ordering::Relaxed);
         let folder = File::open(&shelf).map_err(StoreError::io("open", &shelf))?;
         self.sync(&folder, &shelf)?;
-        let stamp = Stamp::of(&self.file).map_err(StoreError::io("stat", &to))?;
+        let stamp = Stamp::of_same(&self.file, &proved).map_err(StoreError::io("stat", &to))?;
         Ok(Committed { digest, stamp })
     }
 

@@ -37,6 +37,22 @@ async fn a_committed_blob_is_named_by_its_digest_and_read_only() {
 }
 
 #[test]
+fn what_happens_to_a_file_before_it_is_stamped_is_not_stamped() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("blob");
+    fs::write(&path, [7; 1000]).unwrap();
+    let file = File::options().read(true).write(true).open(&path).unwrap();
+    let proved = file.metadata().unwrap();
+    fs::rename(&path, folder.path().join("renamed")).unwrap();
+    assert_eq!(Stamp::of_same(&file, &proved).unwrap(), Stamp::of(&file).unwrap(), "a name is no content");
+    file.set_len(0).unwrap();
+    file.set_len(1000).unwrap();
+    let touched = file.metadata().unwrap().modified().unwrap() + std::time::Duration::from_millis(20);
+    file.set_modified(touched).unwrap();
+    assert_eq!(Stamp::of_same(&file, &proved).unwrap(), Stamp { size: 1000, ..Stamp::default() });
+}
+
+#[test]
 fn what_is_not_committed_leaves_nothing() {
     let (_folder, store) = store();
     let mut ingest = store.begin().unwrap();

@@ -123,7 +123,7 @@ fn who_does_not_trust_is_told_how_and_then_let_alone() {
     // One program's mind is not another's.
     let friend = trusting(&a, &origin, &[]);
     ask(&friend, &origin, "/f.bin").send().assert_whole(&script);
-    assert_eq!(a.blobs().len(), 1);
+    wait_until("it to be kept", || a.blobs().len() == 1);
     // The daemon forgets when it reads its configuration again: the program may have been told meanwhile.
     a.admin_ask("POST", "/api/v1/reload").body(b"").send();
     assert!(ask(&way, &origin, "/f.bin").try_send().is_err());

@@ -17,8 +17,9 @@ fn a_download_is_found_by_every_way_that_leads_to_it() {
     let script = Script::new(MIB);
     let url = origin.serve("/pool/tool_1.deb", script.clone());
     a.get(&url).assert_whole(&script);
-    a.wait_for_blob(&script.digest());
     let digest = script.digest();
+    let row = format!("/api/v1/blobs/{digest}?select=transfers(state)");
+    wait_until("it to be written down", || json(&get(&a, &row))["transfers"][0]["state"] == "complete");
     let blob = json(&get(&a, &format!("/api/v1/blobs/{digest}?select=*,resources(shown_url),pins(digest)")));
     assert_eq!((blob["size"].as_u64(), &blob["pins"]), (Some(MIB), &serde_json::Value::Null));
     assert_eq!(blob["resources"][0]["shown_url"].as_str(), Some(url.as_str()));

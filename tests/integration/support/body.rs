@@ -11,26 +11,14 @@ use sha2::Digest as _;
 /// One mebibyte.
 pub const MIB: u64 = 1 << 20;
 
-/// The eight bytes that stand at word `index` of the body with this seed (SplitMix64).
-fn word(seed: u64, index: u64) -> [u8; 8] {
-    mix(seed.wrapping_mul(0xd129_0d3b_3a5b_1c4f).wrapping_add(index)).to_le_bytes()
-}
-
-fn mix(state: u64) -> u64 {
-    let mut z = state.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
-}
-
-/// The bytes `range` of the endless body with this seed.
+/// The bytes `range` of the endless body with this seed: what BLAKE3 gives for it, which any place can be asked of
+/// and which is quick in a build without optimisations too.
 pub fn slice(seed: u64, range: Range<u64>) -> Vec<u8> {
-    let first = range.start / 8;
-    let last = range.end.div_ceil(8);
-    let words: Vec<u8> = (first..last).flat_map(|index| word(seed, index)).collect();
-    let skip = (range.start - first * 8) as usize;
-    let length = (range.end - range.start) as usize;
-    words[skip..skip + length].to_vec()
+    let mut body = blake3::Hasher::new().update(&seed.to_le_bytes()).finalize_xof();
+    body.set_position(range.start);
+    let mut bytes = vec![0; (range.end - range.start) as usize];
+    body.fill(&mut bytes);
+    bytes
 }
 
 /// SHA-256 in lower-case hexadecimal.
@@ -39,6 +27,14 @@ pub fn sha256(bytes: &[u8]) -> String {
         write!(hex, "{byte:02x}").unwrap();
         hex
     })
+}
+
+/// SplitMix64.
+fn mix(state: u64) -> u64 {
+    let mut z = state.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
 }
 
 /// A seeded generator of chance: which byte to flip, when to kill.

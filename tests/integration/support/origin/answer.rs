@@ -177,10 +177,12 @@ impl Reply {
                 return false;
             }
             let next = self.next_stop(at, step, script, cut.map(|cut| self.range.start + cut.at));
+            // counted before it leaves: whoever has received a byte finds it counted
+            *shared.state().sent.entry(path.to_owned()).or_default() += next - at;
             if self.send_piece(wire, script.slice(self.gzip, at..next)).is_err() {
+                *shared.state().sent.entry(path.to_owned()).or_default() -= next - at;
                 return false;
             }
-            *shared.state().sent.entry(path.to_owned()).or_default() += next - at;
             if let Some((_, rest)) = script.burst {
                 pause(rest);
             }
