@@ -10,6 +10,7 @@ use std::cmp::Ordering;
 
 use serde_json::Value;
 
+use super::dialect::{As, Rendered};
 use super::{Cell, CellSource, Pattern, TableSpec};
 
 /// What is compared: a column, or a member of a JSON column.
@@ -55,13 +56,6 @@ pub enum Condition {
     All(Vec<Self>),
     /// At least one of these; false if there are none.
     Any(Vec<Self>),
-}
-
-/// SQL in the making: its text and the values to bind, in order.
-#[derive(Debug, Default)]
-pub(super) struct Rendered {
-    pub(super) sql: String,
-    pub(super) values: Vec<Cell<'static>>,
 }
 
 // === impl Place ===
@@ -112,32 +106,6 @@ impl Place {
     ) -> Cell<'r> {
         if matches!(with, Cell::Text(_)) { self.text(table, row) } else { self.value(table, row) }
     }
-
-    /// The place in a statement; `as_text` where a member's number counts as its digits.
-    pub(super) fn render(&self, table: &TableSpec, as_text: bool, to: &mut Rendered) {
-        let column = self.column;
-        let member = match self.path.as_slice() {
-            [] => {
-                to.sql.push_str(&format!("\"{column}\""));
-                return;
-            }
-            [only] => table.column(column).and_then(|c| c.member_index).filter(|member| member == only),
-            _ => None,
-        };
-        if let Some(member) = member {
-            // letter for letter the expression of the index
-            to.sql.push_str(&format!("(\"{column}\" ->> '$.\"{member}\"')"));
-            return;
-        }
-        let names: Vec<String> =
-            self.path.iter().map(|name| format!(".\"{}\"", name.replace('"', ""))).collect();
-        to.sql.push_str(&if as_text {
-            format!("CAST(\"{column}\" ->> ? AS TEXT)")
-        } else {
-            format!("(\"{column}\" ->> ?)")
-        });
-        to.values.push(Cell::Text(format!("${}", names.concat()).into()));
-    }
 }
 
 // === impl Condition ===
@@ -182,41 +150,35 @@ impl Condition {
     pub(super) fn render(&self, table: &TableSpec, to: &mut Rendered) {
         match self {
             Self::Compare(place, operator, value) => {
-                place.render(table, matches!(value, Cell::Text(_)), to);
-                to.sql.push_str(&format!(" {} ?", operator.sql()));
-                to.values.push(value.clone());
+                to.place(place, table, As::compared(value));
+                to.compare(*operator, value);
             }
-            Self::AnyOf(place, values) => {
-                place.render(table, values.iter().all(|value| matches!(value, Cell::Text(_))), to);
-                let marks = vec!["?"; values.len()].join(", ");
-                to.sql.push_str(&format!(" IN ({marks})"));
-                to.values.extend(values.iter().cloned());
-            }
+            Self::AnyOf(place, values) => to.any_of(place, table, values),
             Self::Like(place, pattern) => {
-                let (operator, text) = pattern.sql();
-                place.render(table, true, to);
-                to.sql.push_str(&format!(" {operator}"));
-                to.values.push(Cell::Text(text.into()));
+                to.place(place, table, As::Text);
+                to.like(pattern);
             }
             Self::IsNull(place) => {
-                place.render(table, false, to);
+                to.place(place, table, As::Itself);
                 to.sql.push_str(" IS NULL");
             }
             Self::Not(inner) => {
                 // a comparison with nothing is neither true nor false: its opposite is to be true
                 to.sql.push_str("NOT coalesce((");
                 inner.render(table, to);
-                to.sql.push_str("), 0)");
+                to.sql.push_str("), ");
+                to.truth(false);
+                to.sql.push(')');
             }
-            Self::All(inner) => join(inner, " AND ", "1", table, to),
-            Self::Any(inner) => join(inner, " OR ", "0", table, to),
+            Self::All(inner) => join(inner, " AND ", true, table, to),
+            Self::Any(inner) => join(inner, " OR ", false, table, to),
         }
     }
 }
 
-fn join(inner: &[Condition], between: &str, empty: &str, table: &TableSpec, to: &mut Rendered) {
+fn join(inner: &[Condition], between: &str, empty: bool, table: &TableSpec, to: &mut Rendered) {
     if inner.is_empty() {
-        to.sql.push_str(empty);
+        to.truth(empty);
     }
     for (position, condition) in inner.iter().enumerate() {
         to.sql.push_str(if position == 0 { "" } else { between });
@@ -236,18 +198,5 @@ fn compare(found: &Cell<'_>, operator: Operator, value: &Cell<'_>) -> bool {
         Operator::AtMost => known && order != Ordering::Greater,
         Operator::Above => known && order == Ordering::Greater,
         Operator::AtLeast => known && order != Ordering::Less,
-    }
-}
-
-impl Operator {
-    const fn sql(self) -> &'static str {
-        match self {
-            Self::Equal => "IS",
-            Self::Other => "IS NOT",
-            Self::Below => "<",
-            Self::AtMost => "<=",
-            Self::Above => ">",
-            Self::AtLeast => ">=",
-        }
     }
 }

@@ -33,6 +33,12 @@ pub enum DbError {
     /// SQLite refused.
     #[error("{0}")]
     Sqlite(#[from] rusqlite::Error),
+    /// PostgreSQL refused, or cannot be reached.
+    #[error("{}", said(.0))]
+    Postgres(#[from] tokio_postgres::Error),
+    /// It did not answer in time.
+    #[error("the database does not answer")]
+    Silent,
     /// A value is not of its column's type.
     #[error("table {table}: {source}")]
     Field {
@@ -93,6 +99,8 @@ impl DbError {
     pub fn kind(&self) -> Kind {
         match self {
             Self::Sqlite(error) => error.sqlite_error_code().map_or(Kind::Other, of_code),
+            Self::Postgres(error) => error.code().map_or(Kind::Other, of_state),
+            Self::Silent => Kind::Slow,
             Self::Field { .. } | Self::Schema(_) => Kind::Damaged,
             Self::Newer { .. } => Kind::Newer,
             Self::Missing => Kind::Missing,
@@ -128,6 +136,29 @@ fn of_code(code: rusqlite::ErrorCode) -> Kind {
         Code::CannotOpen | Code::PermissionDenied => Kind::Unreadable,
         Code::ConstraintViolation | Code::TypeMismatch => Kind::Constraint,
         Code::OperationInterrupted => Kind::Slow,
+        _ => Kind::Other,
+    }
+}
+
+/// What PostgreSQL says, without the values of rows.
+fn said(error: &tokio_postgres::Error) -> String {
+    use std::error::Error as _;
+    match (error.as_db_error(), error.source()) {
+        (Some(refused), _) => refused.message().to_owned(),
+        (None, Some(source)) => format!("{error}: {source}"),
+        (None, None) => error.to_string(),
+    }
+}
+
+/// By the classes of the SQL standard and PostgreSQL's own.
+fn of_state(state: &tokio_postgres::error::SqlState) -> Kind {
+    let code = state.code();
+    match (code.get(..2).unwrap_or_default(), code) {
+        ("22" | "23", _) => Kind::Constraint,
+        ("40", _) | (_, "55P03") => Kind::Busy,
+        (_, "53100") => Kind::Full,
+        (_, "57014") => Kind::Slow,
+        ("28", _) | (_, "25006" | "42501") => Kind::Unreadable,
         _ => Kind::Other,
     }
 }

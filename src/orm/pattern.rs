@@ -40,21 +40,37 @@ impl Pattern {
         self.pieces.iter().filter(|piece| **piece == Piece::Any).count()
     }
 
-    /// The operator of SQL and its right side.
-    pub(super) fn sql(&self) -> (&'static str, String) {
+    /// Whether the case of ASCII letters is ignored.
+    pub(super) const fn folds_case(&self) -> bool {
+        self.folds_case
+    }
+
+    /// The right side of `LIKE … ESCAPE '\\'`.
+    pub(super) fn like(&self) -> String {
         let mut text = String::new();
         for piece in &self.pieces {
-            match (piece, self.folds_case) {
-                (Piece::Any, true) => text.push('%'),
-                (Piece::One, true) => text.push('_'),
-                (Piece::Any, false) => text.push('*'),
-                (Piece::One, false) => text.push('?'),
-                (Piece::Just(c @ ('%' | '_' | '\\')), true) => text.extend(['\\', *c]),
-                (Piece::Just(c @ ('*' | '?' | '[')), false) => text.extend(['[', *c, ']']),
-                (Piece::Just(c), _) => text.push(*c),
+            match piece {
+                Piece::Any => text.push('%'),
+                Piece::One => text.push('_'),
+                Piece::Just(c @ ('%' | '_' | '\\')) => text.extend(['\\', *c]),
+                Piece::Just(c) => text.push(*c),
             }
         }
-        (if self.folds_case { "LIKE ? ESCAPE '\\'" } else { "GLOB ?" }, text)
+        text
+    }
+
+    /// The right side of SQLite's `GLOB`.
+    pub(super) fn glob(&self) -> String {
+        let mut text = String::new();
+        for piece in &self.pieces {
+            match piece {
+                Piece::Any => text.push('*'),
+                Piece::One => text.push('?'),
+                Piece::Just(c @ ('*' | '?' | '[')) => text.extend(['[', *c, ']']),
+                Piece::Just(c) => text.push(*c),
+            }
+        }
+        text
     }
 
     /// Whether a text is like this.
@@ -126,7 +142,11 @@ mod tests {
         #[test]
         fn sqlite_agrees(pattern in r"[ab*%_\[\]?\\]{0,8}", text in r"[abAB*\[\]?\\%_]{0,8}", folds: bool) {
             let pattern = Pattern::new(&pattern, folds);
-            let (operator, right) = pattern.sql();
+            let (operator, right) = if folds {
+                ("LIKE ? ESCAPE '\\'", pattern.like())
+            } else {
+                ("GLOB ?", pattern.glob())
+            };
             let connection = rusqlite::Connection::open_in_memory().unwrap();
             let found: bool = connection
                 .query_row(&format!("SELECT ? {operator}"), [&text, &right], |row| row.get(0))

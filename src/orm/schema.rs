@@ -6,6 +6,7 @@
 
 use rusqlite::Connection;
 
+use super::dialect::Dialect;
 use super::{Cell, Codec, DbError, Shape, SqlType};
 
 /// A column as its record defines it.
@@ -197,8 +198,8 @@ impl ColumnSpec {
         Some((table, column.strip_suffix(')')?))
     }
 
-    fn sql(&self) -> String {
-        let mut sql = format!("\"{}\" {}", self.name, self.sql_type.name());
+    fn sql(&self, dialect: Dialect) -> String {
+        let mut sql = format!("\"{}\" {}", self.name, dialect.type_name(self.sql_type));
         if !self.nullable {
             sql.push_str(" NOT NULL");
         }
@@ -212,7 +213,7 @@ impl ColumnSpec {
             sql.push_str(&format!(" CHECK (length(\"{}\") = {bytes})", self.name));
         }
         if self.is_json {
-            sql.push_str(&format!(" CHECK (json_valid(\"{}\"))", self.name));
+            sql.push_str(&format!(" CHECK ({})", dialect.is_json(self.name)));
         }
         if let Some(check) = self.check {
             sql.push_str(&format!(" CHECK ({check})"));
@@ -268,15 +269,23 @@ impl TableSpec {
 
     /// The statements that make the table and its indexes.
     pub fn create(&self) -> String {
+        self.create_in(Dialect::Sqlite)
+    }
+
+    pub(super) fn create_in(&self, dialect: Dialect) -> String {
         let columns: Vec<String> =
-            self.columns.iter().map(|column| format!("    {}", column.sql())).collect();
+            self.columns.iter().map(|column| format!("    {}", column.sql(dialect))).collect();
         let key: Vec<String> = self.key_columns().map(|column| format!("\"{}\"", column.name)).collect();
         let mut sql = format!(
-            "CREATE TABLE \"{}\" (\n{},\n    PRIMARY KEY ({})\n) STRICT{};\n",
+            "CREATE TABLE \"{}\" (\n{},\n    PRIMARY KEY ({})\n){};\n",
             self.name,
             columns.join(",\n"),
             key.join(", "),
-            if self.is_without_rowid { ", WITHOUT ROWID" } else { "" },
+            match (dialect, self.is_without_rowid) {
+                (Dialect::Sqlite, true) => " STRICT, WITHOUT ROWID",
+                (Dialect::Sqlite, false) => " STRICT",
+                (Dialect::Postgres, _) => "",
+            },
         );
         for column in self.columns.iter().filter(|column| column.is_indexed) {
             let (table, column) = (self.name, column.name);
@@ -285,8 +294,9 @@ impl TableSpec {
         for column in self.columns {
             if let Some(member) = column.member_index {
                 let (table, column) = (self.name, column.name);
+                let indexed = dialect.member(column, member);
                 sql.push_str(&format!(
-                    "CREATE INDEX \"{table}_{column}_{member}\" ON \"{table}\" (\"{column}\" ->> '$.\"{member}\"');\n"
+                    "CREATE INDEX \"{table}_{column}_{member}\" ON \"{table}\" ({indexed});\n"
                 ));
             }
         }

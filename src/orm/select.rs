@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use super::condition::Rendered;
+use super::dialect::Rendered;
 use super::{Cell, CellSource, Condition, Operator, Place, TableSpec};
 
 /// By what rows are ordered. No value comes first.
@@ -98,14 +98,10 @@ impl Select {
         self.condition.render(table, to);
         for (position, sort) in self.order.iter().enumerate() {
             to.sql.push_str(if position == 0 { " ORDER BY " } else { ", " });
-            sort.place.render(table, false, to);
-            to.sql.push_str(if sort.descending { " DESC" } else { " ASC" });
+            to.sorted(sort, table);
         }
         if self.limit.is_some() || self.offset > 0 {
-            to.sql.push_str(" LIMIT ? OFFSET ?");
-            let whole = |number: u64| Cell::Integer(i64::try_from(number).unwrap_or(i64::MAX));
-            to.values.push(self.limit.map_or(Cell::Integer(-1), whole));
-            to.values.push(whole(self.offset));
+            to.limit(self.limit, self.offset);
         }
     }
 }

@@ -4,7 +4,6 @@
 //! what becomes of it.
 
 mod rows;
-mod statements;
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -18,8 +17,8 @@ use std::time::Duration;
 use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 
+use super::statements::Statements;
 use super::{Change, DbError, Feed, Schema};
-use statements::Statements;
 
 pub(super) use rows::{changed, owned};
 

@@ -2,6 +2,9 @@
 #![expect(dead_code, reason = "every column has a name for filters, and not every one is asked for here")]
 
 mod engines;
+pub(crate) mod postgres;
+#[path = "../../tests/integration/support/postgres.rs"]
+pub(crate) mod server;
 mod writer;
 
 use std::net::IpAddr;
@@ -254,6 +257,14 @@ fn a_backup_is_whole_and_private() {
     assert_eq!(Repository::<Cheese>::new(&copy).all().unwrap().len(), 2);
 }
 
+/// Different in every respect that conditions look at.
+fn six_cheeses() -> impl Iterator<Item = Cheese> {
+    (0..6_i64).map(|id| {
+        let from = (id % 3 != 0).then(|| if id % 2 == 0 { "a".to_owned() } else { "b".to_owned() });
+        Cheese { from, ..cheese(id, &id.to_string(), id.cast_unsigned() * 5 % 6) }
+    })
+}
+
 /// A condition, as a filter and as Rust sees it.
 #[derive(Debug, Clone)]
 enum Question {
@@ -351,9 +362,7 @@ proptest! {
         let dairy = dairy();
         let cheeses = Repository::<Cheese>::new(&dairy);
         let mut expected = Vec::new();
-        for id in 0..6_i64 {
-            let from = (id % 3 != 0).then(|| if id % 2 == 0 { "a".to_owned() } else { "b".to_owned() });
-            let cheese = Cheese { from, ..cheese(id, &id.to_string(), id.cast_unsigned() * 5 % 6) };
+        for cheese in six_cheeses() {
             cheeses.add(&cheese).unwrap();
             if condition.holds(&cheese) {
                 expected.push(cheese);

@@ -12,6 +12,7 @@ pub mod fake_peer;
 pub mod lan;
 pub mod mormot;
 pub mod origin;
+pub(crate) mod postgres;
 pub mod raw_origin;
 pub mod sandbox;
 pub mod script;

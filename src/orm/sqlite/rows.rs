@@ -7,8 +7,8 @@ use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Row, ToSql, params_from_iter};
 
 use super::Database;
-use super::statements::Statements;
-use crate::orm::condition::Rendered;
+use crate::orm::dialect::{Dialect, Rendered};
+use crate::orm::statements::{self, Statements};
 use crate::orm::{
     Action, Cell, CellSource, Change, Condition, DbError, Engine, Operation, Outcome, Select, TableSpec,
 };
@@ -33,7 +33,7 @@ impl Engine for Database {
         select: &Select,
         take: &mut dyn FnMut(&dyn CellSource) -> ControlFlow<()>,
     ) -> Result<(), DbError> {
-        let mut rendered = Rendered { sql: self.texts(table).select.clone(), values: Vec::new() };
+        let mut rendered = Rendered::new(Dialect::Sqlite, self.texts(table).select.clone());
         select.render(table, &mut rendered);
         let mut statement = self.connection.prepare_cached(&rendered.sql)?;
         let mut rows = statement.query(params_from_iter(&rendered.values))?;
@@ -47,7 +47,7 @@ impl Engine for Database {
 
     fn count(&self, table: &'static TableSpec, condition: &Condition) -> Result<u64, DbError> {
         let start = format!("SELECT count(*) FROM \"{}\" WHERE ", table.name);
-        let mut rendered = Rendered { sql: start, values: Vec::new() };
+        let mut rendered = Rendered::new(Dialect::Sqlite, start);
         condition.render(table, &mut rendered);
         let mut statement = self.connection.prepare_cached(&rendered.sql)?;
         let count: i64 = statement.query_row(params_from_iter(&rendered.values), |row| row.get(0))?;
@@ -77,8 +77,7 @@ impl Engine for Database {
     }
 
     fn delete_where(&self, table: &'static TableSpec, condition: &Condition) -> Result<u64, DbError> {
-        let mut rendered =
-            Rendered { sql: format!("DELETE FROM \"{}\" WHERE ", table.name), values: Vec::new() };
+        let mut rendered = Rendered::new(Dialect::Sqlite, format!("DELETE FROM \"{}\" WHERE ", table.name));
         condition.render(table, &mut rendered);
         rendered.sql.push_str(&self.texts(table).returning_key);
         let mut statement = self.connection.prepare_cached(&rendered.sql)?;
@@ -102,7 +101,9 @@ impl Engine for Database {
 impl Database {
     fn texts(&self, table: &'static TableSpec) -> Arc<Statements> {
         let mut known = self.statements.borrow_mut();
-        Arc::clone(known.entry(table.name).or_insert_with(|| Arc::new(Statements::of(table))))
+        Arc::clone(
+            known.entry(table.name).or_insert_with(|| Arc::new(Statements::of(table, Dialect::Sqlite))),
+        )
     }
 
     fn put(
@@ -139,16 +140,12 @@ impl Database {
     ) -> Result<Outcome, DbError> {
         let columns = changes.iter().filter_map(|(at, cell)| Some((table.columns.get(*at)?, cell)));
         let columns: Vec<_> = columns.filter(|(column, _)| !column.is_version).collect();
-        let mut sets: Vec<String> =
-            columns.iter().map(|(column, _)| format!("\"{}\" = ?", column.name)).collect();
         let counter = table.version_column().map(|column| column.name);
-        sets.extend(counter.map(|name| format!("\"{name}\" = \"{name}\" + 1")));
-        if sets.is_empty() {
+        if columns.is_empty() && counter.is_none() {
             return Ok(if self.has(table, key)? { Outcome::Done(None) } else { Outcome::Missing });
         }
-        let texts = self.texts(table);
-        let sql = format!("UPDATE \"{}\" SET {} WHERE {}", table.name, sets.join(", "), texts.by_key);
-        let (sql, seen) = with_version(sql, counter, seen);
+        let names: Vec<&str> = columns.iter().map(|(column, _)| column.name).collect();
+        let (sql, seen) = with_version(statements::update(table, Dialect::Sqlite, &names), counter, seen);
         let values = columns.iter().map(|(_, cell)| (*cell).borrowed());
         let values = values.chain(key.iter().map(Cell::borrowed)).chain(seen);
         let done = self.connection.prepare_cached(&sql)?.execute(params_from_iter(values))?;
