@@ -327,9 +327,16 @@ impl Engine {
         self.out.push(Action::Send { to: Destination::Everyone(also), body });
     }
 
-    fn send(&mut self, to: SocketAddr, link: Link, ask: Option<Nonce>, echo: Option<Nonce>, kind: Kind) {
+    fn send(
+        &mut self,
+        to: SocketAddr,
+        link: impl Into<Option<Link>>,
+        ask: Option<Nonce>,
+        echo: Option<Nonce>,
+        kind: Kind,
+    ) {
         let body = self.body(ask, echo, kind);
-        self.out.push(Action::Send { to: Destination::One(to, link), body });
+        self.out.push(Action::Send { to: Destination::One(to, link.into()), body });
     }
 
     fn body(&mut self, ask: Option<Nonce>, echo: Option<Nonce>, kind: Kind) -> Vec<u8> {

@@ -305,7 +305,7 @@ impl<T: Transport> Service<T> {
             }
         };
         match to {
-            Destination::One(address, link) => one(*address, Some(*link)),
+            Destination::One(address, link) => one(*address, *link),
             Destination::Beyond(link) => self.transport.broadcast(&frame, Some(*link)),
             Destination::Everyone(also) => {
                 for (address, link) in also {

@@ -72,8 +72,8 @@ pub enum Action {
 /// Where a frame goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Destination {
-    /// One address.
-    One(SocketAddr, Link),
+    /// One address; no link: any that fits.
+    One(SocketAddr, Option<Link>),
     /// Every network, and these addresses that broadcast does not reach; no link: any that fits.
     Everyone(Vec<(SocketAddr, Option<Link>)>),
     /// Every network but that of this link.

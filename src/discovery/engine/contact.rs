@@ -32,6 +32,9 @@ const PARKED: usize = 4;
 /// Who it claims to be, under which run, from where.
 pub(super) type ContactKey = (NodeId, BootId, SocketAddr);
 
+/// A question: its name, and what is wanted by number.
+type Asked = (QueryId, Vec<(u8, Wanted)>);
+
 /// The nominated.
 #[derive(Debug, Default)]
 pub(super) struct Contacts(HashMap<ContactKey, Contact>);
@@ -39,7 +42,8 @@ pub(super) struct Contacts(HashMap<ContactKey, Contact>);
 #[derive(Debug)]
 struct Contact {
     nonce: Nonce,
-    link: Link,
+    /// Where it was heard; none: it was only named.
+    link: Option<Link>,
     /// When the nonce was last sent.
     asked: Option<Instant>,
     greetings: u8,
@@ -51,7 +55,9 @@ struct Contact {
     broadcast: bool,
     parked: Vec<(Message, Arrival)>,
     /// What it asked through a gateway.
-    asked_beyond: Vec<(QueryId, Vec<(u8, Wanted)>)>,
+    asked_beyond: Vec<Asked>,
+    /// What it will be asked.
+    to_ask: Vec<Asked>,
     /// It says that a gateway let us meet.
     relayed: bool,
 }
@@ -62,7 +68,13 @@ impl Contacts {
     }
 
     /// The live contact, made if there is room.
-    fn entry(&mut self, key: ContactKey, link: Link, nonce: Nonce, now: Instant) -> Option<&mut Contact> {
+    fn entry(
+        &mut self,
+        key: ContactKey,
+        link: Option<Link>,
+        nonce: Nonce,
+        now: Instant,
+    ) -> Option<&mut Contact> {
         if self.0.get(&key).is_none_or(|contact| contact.expires <= now) {
             if self.0.len() >= MOST {
                 self.sweep(now);
@@ -83,7 +95,7 @@ impl Contacts {
 }
 
 impl Contact {
-    const fn new(nonce: Nonce, link: Link, expires: Instant) -> Self {
+    const fn new(nonce: Nonce, link: Option<Link>, expires: Instant) -> Self {
         Self {
             nonce,
             link,
@@ -95,8 +107,14 @@ impl Contact {
             broadcast: false,
             parked: Vec::new(),
             asked_beyond: Vec::new(),
+            to_ask: Vec::new(),
             relayed: false,
         }
+    }
+
+    /// Whether it is met because of a question, and not because broadcasts reach it.
+    const fn is_beyond(&self) -> bool {
+        !self.asked_beyond.is_empty() || !self.to_ask.is_empty()
     }
 }
 
@@ -111,11 +129,11 @@ impl Engine {
         let Some(delay) = self.worth_greeting(&message, boot, now) else { return };
         let echo = message.ask;
         let nonce = Nonce(self.random.id());
-        let Some(contact) = self.contacts.entry(key, arrival.link, nonce, now) else {
+        let Some(contact) = self.contacts.entry(key, Some(arrival.link), nonce, now) else {
             self.counts.limited += 1;
             return;
         };
-        contact.link = arrival.link;
+        contact.link = Some(arrival.link);
         contact.broadcast |= arrival.broadcast;
         match message.kind {
             Kind::Hello { moved, relayed, .. } => {
@@ -138,16 +156,10 @@ impl Engine {
     }
 
     /// Meets somebody on another network who asked for what is here.
-    pub(super) fn meet(
-        &mut self,
-        asker: Beyond,
-        asked: (QueryId, Vec<(u8, Wanted)>),
-        link: Link,
-        now: Instant,
-    ) {
+    pub(super) fn meet(&mut self, asker: Beyond, asked: Asked, link: Link, now: Instant) {
         let key = (asker.node, asker.boot, asker.address);
         let nonce = Nonce(self.random.id());
-        let Some(contact) = self.contacts.entry(key, link, nonce, now) else {
+        let Some(contact) = self.contacts.entry(key, Some(link), nonce, now) else {
             self.counts.limited += 1;
             return;
         };
@@ -156,6 +168,20 @@ impl Engine {
             contact.asked_beyond.push(asked);
         }
         self.greet(&key, None, now);
+    }
+
+    /// Meets somebody on another network who is said to hold what is wanted, to ask it; false if there is no room.
+    pub(super) fn seek(&mut self, holder: Beyond, to_ask: Asked, now: Instant) -> bool {
+        let key = (holder.node, holder.boot, holder.address);
+        let nonce = Nonce(self.random.id());
+        let Some(contact) = self.contacts.entry(key, None, nonce, now).filter(|c| c.to_ask.len() < PARKED)
+        else {
+            self.counts.limited += 1;
+            return false;
+        };
+        contact.to_ask.push(to_ask);
+        self.greet(&key, None, now);
+        true
     }
 
     /// Sends the nonce, and what the other side asked for.
@@ -172,7 +198,7 @@ impl Engine {
         contact.greetings += 1;
         contact.asked = Some(now);
         contact.expires = now + NONCE_LIFE;
-        let (link, nonce, relayed) = (contact.link, contact.nonce, !contact.asked_beyond.is_empty());
+        let (link, nonce, relayed) = (contact.link, contact.nonce, contact.is_beyond());
         let first = self.hellos < 2;
         self.send(key.2, link, Some(nonce), echo, Kind::Hello { first, moved: false, relayed });
     }
@@ -239,9 +265,12 @@ impl Engine {
         }
         let broadcast = arrival.broadcast || contact.broadcast;
         self.accept(message, Arrival { broadcast, ..arrival }, now);
-        self.table.note_relayed(&node, contact.relayed || !contact.asked_beyond.is_empty());
+        self.table.note_relayed(&node, contact.relayed || contact.is_beyond());
         for (parked, arrival) in contact.parked {
             self.accept(parked, arrival, now);
+        }
+        for (query, wants) in contact.to_ask {
+            self.send(from, arrival.link, None, None, Kind::Find { query, wants });
         }
         for (query, wants) in contact.asked_beyond {
             self.asked((node, query), wants, Arrival { broadcast: true, ..arrival }, now);

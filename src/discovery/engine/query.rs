@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::{Duration, Instant};
 
 use super::{Action, Engine, FindingId, SMALL_SITE, Task};
-use crate::discovery::message::{Answer, Kind, MAX_WANTS, QueryId};
+use crate::discovery::message::{Answer, Beyond, Kind, MAX_WANTS, QueryId};
 use crate::discovery::{HEARD_LATELY, Holding, Offer, Wanted};
 use crate::tls::NodeId;
 
@@ -67,6 +67,14 @@ pub enum Asking {
     Claim,
     /// One neighbour, who answers for itself.
     One(NodeId),
+    /// One node that broadcast does not reach; where it is not known, it is met first.
+    Beyond(Beyond),
+}
+
+impl Asking {
+    const fn is_of_one(self) -> bool {
+        matches!(self, Self::One(_) | Self::Beyond(_))
+    }
 }
 
 impl Queries {
@@ -174,7 +182,7 @@ impl Engine {
     pub(super) fn deadline(&mut self, query: QueryId, now: Instant) {
         let Some(open) = self.queries.open.get_mut(&query) else { return };
         // one silent neighbour says nothing of the site
-        if !matches!(open.how, Asking::One(_)) && !open.answered && self.table.live(now) > 0 {
+        if !open.how.is_of_one() && !open.answered && self.table.live(now) > 0 {
             self.wait.empty();
         }
         open.decide(&mut self.out);
@@ -246,6 +254,17 @@ impl Engine {
                 }
             }
             Asking::Everybody | Asking::Claim => self.broadcast(Kind::Find { query, wants: numbered }, now),
+            Asking::Beyond(holder) => {
+                let known = self.table.get(&holder.node);
+                let known = known.filter(|known| known.boot == holder.boot && known.is_live(now));
+                match known.and_then(|known| known.path(now)) {
+                    Some(path) => {
+                        let kind = Kind::Find { query, wants: numbered };
+                        self.send(path.address, path.link, None, None, kind);
+                    }
+                    None => return self.seek(holder, (query, numbered), now),
+                }
+            }
             Asking::One(node) => {
                 let Some(path) = self.table.get(&node).and_then(|known| known.path(now)) else {
                     return false;
@@ -259,7 +278,7 @@ impl Engine {
     /// Who is expected to answer, and whether all their answers together decide.
     fn expected(&self, how: Asking, starting: bool, now: Instant) -> (HashSet<NodeId>, bool) {
         match how {
-            Asking::One(node) => (HashSet::from([node]), true),
+            Asking::One(node) | Asking::Beyond(Beyond { node, .. }) => (HashSet::from([node]), true),
             Asking::Everybody | Asking::Claim if self.table.live(now) <= SMALL_SITE => {
                 (self.awaited(now), !starting)
             }
@@ -269,7 +288,7 @@ impl Engine {
 
     /// How long a find that begins now may wait.
     fn patience(&self, how: Asking, starting: bool, now: Instant) -> Duration {
-        if matches!(how, Asking::One(_)) {
+        if how.is_of_one() {
             return self.wait_max;
         }
         let learned = match self.table.last_heard() {

@@ -15,7 +15,7 @@ use crate::discovery::engine::{Asking, CLAIMS, Counts, Engine, FindingId, OFFERS
 use crate::discovery::message::Sender;
 use crate::discovery::table::Marks;
 use crate::discovery::transport::{InterfaceView, Transport, Udp};
-use crate::discovery::{Advertise, Config, Endpoint, HEARD_LATELY, Holdings, Peer, Wanted};
+use crate::discovery::{Advertise, Beyond, Config, Endpoint, HEARD_LATELY, Holdings, Peer, Wanted};
 use crate::seal::{Grants, Sealer};
 use crate::telemetry::Health;
 use crate::tls::{NodeId, Pin};
@@ -145,10 +145,16 @@ impl Discovery {
         self.ask(Asking::One(node), wanted)
     }
 
+    /// Asks a node that broadcast does not reach; it has to prove itself like any other.
+    pub fn find_beyond(&self, holder: Beyond, wanted: Wanted) -> Finding {
+        self.ask(Asking::Beyond(holder), wanted)
+    }
+
     fn ask(&self, how: Asking, wanted: Wanted) -> Finding {
         let shared = &self.shared;
         let id = FindingId(shared.next_finding.fetch_add(1, Ordering::Relaxed));
         let (to, updates) = mpsc::channel(OFFERS + CLAIMS + 2);
+        let beyond = matches!(how, Asking::Beyond(_));
         let sent = self.tell(Command::Find(id, how, wanted, to));
         let starting = shared.clock.instant().duration_since(shared.started) < shared.wait_max;
         Finding {
@@ -157,7 +163,7 @@ impl Discovery {
             commands: self.commands.clone(),
             early: std::collections::VecDeque::new(),
             claims: std::collections::VecDeque::new(),
-            decided: !sent || !(starting || self.heard_lately()),
+            decided: !sent || !(beyond || starting || self.heard_lately()),
             limit: 2 * shared.wait_max + Duration::from_millis(50),
         }
     }

@@ -244,7 +244,7 @@ impl Node {
             Action::Send { to, body } => {
                 let frame = self.sealer.seal(&body).unwrap();
                 match to {
-                    Destination::One(address, link) => self.memory.send(address, Some(link), &frame).unwrap(),
+                    Destination::One(address, link) => self.memory.send(address, link, &frame).unwrap(),
                     Destination::Beyond(link) => self.memory.broadcast(&frame, Some(link)),
                     Destination::Everyone(also) => {
                         for (address, link) in also {
