@@ -144,6 +144,8 @@ impl Config {
             ("admin.socket", &mut self.admin.socket),
             ("admin.tls_cert", &mut self.admin.tls_cert),
             ("admin.tls_key", &mut self.admin.tls_key),
+            ("index.catalogue_password_file", &mut self.index.catalogue_password_file),
+            ("index.catalogue_ca_file", &mut self.index.catalogue_ca_file),
         ]
         .into_iter()
         .chain(accepted)

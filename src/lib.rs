@@ -37,6 +37,7 @@ pub mod ban;
 pub mod cache;
 // fourth floor: sources
 pub mod origin;
+pub mod catalogue;
 pub mod discovery;
 pub mod peer;
 pub mod mormot;

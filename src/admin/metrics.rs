@@ -11,6 +11,7 @@ use super::control::{ActionError, Answer};
 use super::health::Readiness;
 use super::server::Shared;
 use super::status::Sources;
+use crate::catalogue::CatalogueView;
 use crate::fetch::Measures;
 use crate::mormot::View;
 use crate::telemetry::{Exposition, TextFormat};
@@ -41,7 +42,18 @@ fn gather(sources: &Sources) -> Exposition {
     if let Some(network) = (sources.mormot)().and_then(|view| view.network) {
         mormot(&mut numbers, &network);
     }
+    if let Some(view) = (sources.catalogue)() {
+        catalogue(&mut numbers, &view);
+    }
     numbers
+}
+
+fn catalogue(numbers: &mut Exposition, view: &CatalogueView) {
+    numbers.gauge("catalogue_connected", "Whether the fleet's catalogue answers", u64::from(view.connected));
+    numbers.counter("catalogue_told", "Rows written into the fleet's catalogue", view.told);
+    numbers.counter("catalogue_asked", "Digests looked up in the fleet's catalogue", view.asked);
+    numbers.counter("catalogue_found", "Of these, where a node was named", view.found);
+    numbers.counter("catalogue_unanswered", "Of these, what was not answered in time", view.unanswered);
 }
 
 fn traffic(numbers: &mut Exposition, sources: &Sources) {

@@ -19,6 +19,7 @@ use super::views::{
     About, BanView, CacheView, ExplanationView, HealthView, LogView, MormotView, PeerView, SavedView,
     SettingView, StatusView,
 };
+use crate::catalogue::CatalogueView;
 use crate::clock::SharedClock;
 use crate::fetch::{Measures, Traffic, TransferView};
 use crate::telemetry::Health;
@@ -55,6 +56,8 @@ pub struct Sources {
     pub settings: Look<Arc<Vec<SettingView>>>,
     /// mORMot peers.
     pub mormot: Look<Option<MormotView>>,
+    /// The fleet's catalogue.
+    pub catalogue: Look<Option<CatalogueView>>,
     /// Frames at the peer port under another secret.
     pub foreign_frames: Look<u64>,
     /// Neighbours.
@@ -97,6 +100,7 @@ impl Sources {
                 .map(|()| (self.foreign_frames)())
                 .filter(|frames| *frames > 0),
             mormot: for_administrators.and_then(|()| (self.mormot)()),
+            catalogue: for_administrators.and_then(|()| (self.catalogue)()),
             traffic: (self.traffic)(),
             transfers: for_administrators.map(|()| (self.transfers)()),
             bans: for_administrators.map(|()| (self.bans)()),

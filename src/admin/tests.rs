@@ -107,6 +107,7 @@ fn sources(
         traffic: Box::new(|| Traffic { requests: 3, bytes_from_peers: 5, ..Traffic::default() }),
         measures: Measures::default(),
         foreign_frames: Box::new(|| 0),
+        catalogue: Box::new(|| None),
         transfers: Box::new(Vec::new),
         mormot: Box::new(|| None),
         cache: Box::new(|| CacheView { blobs: 3, bytes: 9, max_bytes: 100, pinned: 0, damaged: 0 }),

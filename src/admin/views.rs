@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
+use crate::catalogue::CatalogueView;
 use crate::clock::Timestamp;
 use crate::digest::{Digest, Stated};
 use crate::fetch::{Traffic, TransferView};
@@ -61,6 +62,9 @@ pub struct StatusView {
     /// mORMot peers; for administrators, where there are any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mormot: Option<MormotView>,
+    /// The fleet's catalogue; for administrators, where there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub catalogue: Option<CatalogueView>,
     /// Which bytes came from where.
     pub traffic: Traffic,
     /// What runs; for administrators.

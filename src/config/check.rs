@@ -28,6 +28,7 @@ pub(super) fn check(config: &Config, sources: &Sources) -> (Vec<Complaint>, Vec<
     judge.limits(config);
     judge.bans(config);
     judge.ports(config);
+    judge.catalogue(config);
     let placed = |mut complaint: Complaint| {
         complaint.place = complaint.place.or_else(|| sources.place(&complaint.key));
         complaint
@@ -41,6 +42,8 @@ pub fn check_files(config: &Config) -> Vec<Complaint> {
         ("origin.ca_file", &config.origin.ca_file),
         ("admin.tls_cert", &config.admin.tls_cert),
         ("admin.tls_key", &config.admin.tls_key),
+        ("index.catalogue_password_file", &config.index.catalogue_password_file),
+        ("index.catalogue_ca_file", &config.index.catalogue_ca_file),
     ];
     let unreadable =
         named.into_iter().filter(|(_, path)| !path.as_os_str().is_empty()).filter_map(|(key, path)| {
@@ -70,12 +73,6 @@ impl Judge {
 
     fn general(&mut self, config: &Config) {
         self.refuse(config.site.trim().is_empty(), "site", "it must not be empty", "");
-        self.refuse(
-            !config.index.catalogue.is_empty(),
-            "index.catalogue",
-            "this build has no shared catalogue",
-            "leave it empty; the embedded index needs no setting",
-        );
         if let Err(error) = check_level(&config.log.level) {
             self.refuse(true, "log.level", &error.to_string(), "");
         }
@@ -221,6 +218,36 @@ impl Judge {
             "neighbours cannot find a port that changes",
             "leave it at 8096",
         );
+    }
+
+    fn catalogue(&mut self, config: &Config) {
+        const KEY: &str = "index.catalogue";
+        let index = &config.index;
+        let files = [&index.catalogue_password_file, &index.catalogue_ca_file];
+        let of_nothing = index.catalogue.is_empty() && files.iter().any(|file| !file.as_os_str().is_empty());
+        self.warn(of_nothing, KEY, "there are files for a catalogue, and no catalogue", "");
+        match index.server(None) {
+            Err(error) => {
+                let hint =
+                    "write postgres://USER@HOST/DATABASE, and the password into catalogue_password_file";
+                self.refuse(true, KEY, &error.to_string(), hint);
+            }
+            Ok(None) => {}
+            Ok(Some(server)) => {
+                self.warn(
+                    server.is_in_clear(),
+                    KEY,
+                    "what the nodes of the fleet hold crosses the network in clear",
+                    "leave sslmode=disable out",
+                );
+                self.warn(
+                    !config.peers.enabled,
+                    KEY,
+                    "it has no effect with peers.enabled = false",
+                    "who asks no neighbours needs no catalogue of them",
+                );
+            }
+        }
     }
 
     fn mormot(&mut self, config: &Config) {

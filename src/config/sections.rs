@@ -4,7 +4,9 @@
 //! one value alone (a size, an address, a seed that cannot be looked up) is refused while it is read; what
 //! needs two values is judged in `check`.
 
+use std::fmt;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -13,6 +15,7 @@ use super::values::{ListenAt, advertise, texts};
 use crate::discovery::{Advertise, Seed};
 use crate::fetch::{Release, Trust};
 use crate::net::interface::Pattern;
+use crate::orm::{Server, ServerError};
 use crate::peer;
 use crate::unit::{ByteSize, Rate, Span};
 
@@ -57,11 +60,15 @@ pub struct PeersConfig {
 }
 
 /// `[index]`: where records are kept besides the embedded index.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct IndexConfig {
-    /// A fleet's shared catalogue.
+    /// A fleet's shared catalogue: the URL of a PostgreSQL database.
     pub catalogue: String,
+    /// Where its password stands.
+    pub catalogue_password_file: PathBuf,
+    /// Further authorities for its certificate.
+    pub catalogue_ca_file: PathBuf,
 }
 
 impl Default for PeersConfig {
@@ -84,6 +91,30 @@ impl Default for PeersConfig {
             gateway: false,
             advertise: None,
         }
+    }
+}
+
+impl IndexConfig {
+    /// The database, where one is named. `pass_file` is libpq's, for who names no file of his own.
+    pub fn server(&self, pass_file: Option<PathBuf>) -> Result<Option<Server>, ServerError> {
+        if self.catalogue.is_empty() {
+            return Ok(None);
+        }
+        let named = |path: &PathBuf| Some(path.clone()).filter(|path| !path.as_os_str().is_empty());
+        let server = self.catalogue.parse::<Server>()?.with_pass_file(pass_file);
+        let server = server.with_password_file(named(&self.catalogue_password_file));
+        Ok(Some(server.with_ca_file(named(&self.catalogue_ca_file))))
+    }
+}
+
+/// The URL may have a password in it.
+impl fmt::Debug for IndexConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("IndexConfig")
+            .field("catalogue", &!self.catalogue.is_empty())
+            .field("catalogue_password_file", &self.catalogue_password_file)
+            .field("catalogue_ca_file", &self.catalogue_ca_file)
+            .finish()
     }
 }
 

@@ -1,6 +1,7 @@
 //! Joining the site: keys are derived behind the start, then neighbours are served, found and asked.
 
-use std::net::{IpAddr, TcpListener as StdListener};
+use std::net::{IpAddr, SocketAddr, TcpListener as StdListener};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use arc_swap::ArcSwapOption;
@@ -9,11 +10,13 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::DaemonError;
-use super::holdings::{Shared, shelf};
+use super::holdings::{Shared, shareable, shelf};
 use crate::ban::BanList;
 use crate::cache::Cache;
+use crate::catalogue::{self, Catalogue};
 use crate::clock::SharedClock;
-use crate::config::Config;
+use crate::config::{Config, Environment};
+use crate::digest::Digest;
 use crate::discovery::{self, Discovery, Endpoint};
 use crate::fetch::{Engine, Neighbours};
 use crate::http::Uplink;
@@ -62,6 +65,7 @@ pub(super) struct Seat(Arc<ArcSwapOption<Joined>>);
 pub(super) struct Joined {
     pub(super) discovery: Discovery,
     pub(super) fingerprint: String,
+    pub(super) catalogue: Option<Catalogue>,
 }
 
 impl std::fmt::Debug for Joined {
@@ -123,6 +127,7 @@ impl Site {
         };
         let config = self.discovery_config(&lasting.listeners);
         let (discovery, service) = Discovery::new(config, parts).map_err(DaemonError::failed)?;
+        let catalogue = self.catalogue(keys.fingerprint(), boot)?;
         let client = peer::Client::new(
             &self.config.peers.transfers(),
             self.identity.clone(),
@@ -130,8 +135,10 @@ impl Site {
             &self.clock,
             self.tally.clone(),
         );
-        self.engine.set_neighbours(Neighbours::new(discovery.clone(), client.clone()));
-        let joined = Joined { discovery: discovery.clone(), fingerprint: keys.fingerprint() };
+        let (catalogue, telling) = catalogue.unzip();
+        let neighbours = Neighbours::new(discovery.clone(), client.clone());
+        self.engine.set_neighbours(neighbours.consulting(catalogue.clone()));
+        let joined = Joined { discovery: discovery.clone(), fingerprint: keys.fingerprint(), catalogue };
         tracing::info!(site.fingerprint = %joined.fingerprint, "joined the site");
         self.seat.0.store(Some(Arc::new(joined)));
         let mut tasks: Tasks = JoinSet::new();
@@ -140,6 +147,13 @@ impl Site {
             service.run(until).await;
             Ok(())
         });
+        if let Some(telling) = telling {
+            let until = stop.clone();
+            tasks.spawn(async move {
+                telling.run(until).await;
+                Ok(())
+            });
+        }
         if self.config.peers.listen.is_empty() {
             server.serve_only_at(addresses(&self.endpoints()));
         }
@@ -218,6 +232,38 @@ impl Site {
         Ok(peer::Server::new(&self.config.peers.transfers(), parts)?)
     }
 
+    /// The fleet's catalogue, where there is one: who this node is there, and what it tells of itself.
+    fn catalogue(
+        &self,
+        site: String,
+        boot: BootId,
+    ) -> Result<Option<(Catalogue, catalogue::Service)>, DaemonError> {
+        let pass_file = Environment::of_process().get("PGPASSFILE").map(PathBuf::from);
+        let server = self.config.index.server(pass_file).map_err(DaemonError::failed)?;
+        // who serves nobody has nothing to tell
+        let Some(server) = server.filter(|_| !self.is_guest) else { return Ok(None) };
+        let (config, interfaces) = (Arc::clone(&self.config), self.interfaces.clone());
+        let me = catalogue::Me {
+            node: self.identity.node(),
+            boot,
+            site,
+            name: self.config.node_name.clone(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            addresses: Box::new(move || reached_at(&config, &interfaces.borrow())),
+        };
+        let (held, all, least) = (self.cache.clone(), self.cache.clone(), self.config.peers.min_size.bytes());
+        let size = move |digest: &Digest| {
+            shareable(&held, digest).map(|(size, ..)| size).filter(|size| *size >= least)
+        };
+        let holdings = catalogue::Holdings {
+            size: Box::new(size),
+            all: Box::new(move || all.index().blob_names()),
+            feed: self.cache.index().feed().clone(),
+        };
+        let (clock, health) = (Arc::clone(&self.clock), self.health.clone());
+        Ok(Some(catalogue::Service::new(server, me, holdings, clock, health)))
+    }
+
     fn discovery_config(&self, listeners: &[StdListener]) -> discovery::Config {
         let peers = &self.config.peers;
         let in_clear = peers.tls == peer::Tls::Off;
@@ -273,13 +319,27 @@ pub(super) fn endpoints(config: &Config, interfaces: &[Interface]) -> Vec<Endpoi
     found.collect()
 }
 
+/// Where nodes of other networks reach this one: what it tells neighbours, else all its endpoints that have a
+/// meaning elsewhere.
+fn reached_at(config: &Config, interfaces: &[Interface]) -> Vec<SocketAddr> {
+    if let Some(advertised) = config.peers.advertise {
+        return vec![(advertised.ip, advertised.port.unwrap_or(config.peers.port)).into()];
+    }
+    let local = endpoints(config, interfaces).into_iter().map(|endpoint| endpoint.local);
+    let only_here = |address: &SocketAddr| match address.ip() {
+        IpAddr::V6(ip) => ip.is_unicast_link_local(),
+        IpAddr::V4(ip) => ip.is_link_local(),
+    };
+    local.filter(|address| !only_here(address)).collect()
+}
+
 /// The addresses of these endpoints.
 fn addresses(endpoints: &[Endpoint]) -> Vec<IpAddr> {
     endpoints.iter().map(|endpoint| endpoint.local.ip().to_canonical()).collect()
 }
 
 /// A link-local IPv6 address is one only together with its interface.
-fn address(interface: &Interface, port: u16) -> std::net::SocketAddr {
+fn address(interface: &Interface, port: u16) -> SocketAddr {
     match interface.address {
         IpAddr::V6(v6) if v6.is_unicast_link_local() => {
             std::net::SocketAddrV6::new(v6, port, 0, interface.index).into()

@@ -65,6 +65,10 @@ pub(super) fn sources(
             let (mormot, seat) = (Arc::clone(mormot), seat.clone());
             Box::new(move || mormot_view(mormot.load_full().as_deref(), &seat))
         },
+        catalogue: {
+            let seat = seat.clone();
+            Box::new(move || Some(seat.joined()?.catalogue.as_ref()?.view()))
+        },
         foreign_frames: {
             let seat = seat.clone();
             Box::new(move || seat.joined().map_or(0, |joined| joined.discovery.counts().unknown_key))

@@ -268,19 +268,27 @@ impl Engine {
         if case.want.is_private() && case.admitted.is_none() {
             return None;
         }
-        self.neighbours_near(case)
+        self.neighbours_that_may(case).filter(|neighbours| neighbours.heard_lately())
+    }
+
+    /// The same where they are asked for what is known by its digest: then those of other networks count too.
+    pub(super) fn neighbours_to_ask(&self, case: &Case) -> Option<Arc<Neighbours>> {
+        if case.want.is_private() && case.admitted.is_none() {
+            return None;
+        }
+        self.neighbours_that_may(case).filter(|neighbours| neighbours.can_be_asked())
     }
 
     /// Whether anybody could be asked once the origin has let this client in.
     pub(super) fn has_neighbours(&self, case: &Case) -> bool {
-        self.neighbours_near(case).is_some()
+        self.neighbours_that_may(case).is_some_and(|neighbours| neighbours.can_be_asked())
     }
 
-    fn neighbours_near(&self, case: &Case) -> Option<Arc<Neighbours>> {
+    fn neighbours_that_may(&self, case: &Case) -> Option<Arc<Neighbours>> {
         if !case.want.ask_peers || !case.rule.share {
             return None;
         }
-        self.0.neighbours.load_full().filter(|neighbours| neighbours.heard_lately())
+        self.0.neighbours.load_full()
     }
 
     /// The neighbours, where they may take part in this want, whether any was heard or not.

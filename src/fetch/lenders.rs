@@ -25,7 +25,7 @@ impl Engine {
 
     /// Who may be asked for this want; none: nobody.
     pub(super) fn lenders(&self, case: &Case) -> Option<Lenders> {
-        let site = self.neighbours(case);
+        let site = self.neighbours_to_ask(case);
         let mormot = self.0.mormot.load_full().filter(|mormot| case.may_be_told() && mormot.is_seated());
         (site.is_some() || mormot.is_some()).then_some(Lenders { site, mormot })
     }

@@ -3,11 +3,15 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
+
 use super::measures::Measures;
 use super::offer::{Lender, Offer, Way};
+use crate::catalogue::{Catalogue, Known};
 use crate::clock::SharedClock;
 use crate::digest::Digest;
-use crate::discovery::{self, Discovery, Finding, Peer, Wanted};
+use crate::discovery::{self, Beyond, Discovery, Finding, Peer, Wanted};
 use crate::http::{Body, StoredHead};
 use crate::peer::{Arrived, Client, Holder, PullError, ResourceHead, Standing, order};
 use crate::policy::{ResourceKey, UrlKey, Variance};
@@ -19,6 +23,8 @@ use crate::tls::NodeId;
 pub struct Neighbours {
     discovery: Discovery,
     client: Client,
+    /// Where those are looked up whom no broadcast reaches.
+    catalogue: Option<Catalogue>,
     /// Where it is noted how long their word takes.
     noted: Option<(Measures, SharedClock)>,
 }
@@ -26,7 +32,13 @@ pub struct Neighbours {
 impl Neighbours {
     /// Finds through `discovery`, reads through `client`.
     pub fn new(discovery: Discovery, client: Client) -> Self {
-        Self { discovery, client, noted: None }
+        Self { discovery, client, catalogue: None, noted: None }
+    }
+
+    /// The same; whom no broadcast reaches is looked up here.
+    #[must_use]
+    pub fn consulting(self, catalogue: Option<Catalogue>) -> Self {
+        Self { catalogue, ..self }
     }
 
     /// The same, noting how long their word takes.
@@ -38,6 +50,11 @@ impl Neighbours {
     /// Whether it is worth asking: somebody was heard lately.
     pub(super) fn heard_lately(&self) -> bool {
         self.discovery.heard_lately()
+    }
+
+    /// Whether it is worth asking for what is known by its digest.
+    pub(super) fn can_be_asked(&self) -> bool {
+        self.heard_lately() || self.catalogue.as_ref().is_some_and(Catalogue::is_open)
     }
 
     /// Whether a node is one of the site's, and can be reached by its own protocol.
@@ -118,11 +135,32 @@ impl Neighbours {
     /// Those that hold a thing whole, in the order they came; waits as long as discovery says.
     pub(super) async fn holders(&self, wanted: Wanted) -> Vec<Offer> {
         let began = self.noted.as_ref().map(|(_, clock)| clock.instant());
-        let offers = alike(self.discovery.find(wanted).decided().await);
+        let mut offers = alike(self.discovery.find(wanted).decided().await);
+        if offers.is_empty() {
+            offers = self.holders_beyond(wanted).await;
+        }
         if let (Some((measures, clock)), Some(began)) = (&self.noted, began) {
             measures.found(!offers.is_empty(), clock.instant().saturating_duration_since(began));
         }
         offers
+    }
+
+    /// Those on other networks: whom the catalogue names is asked, and the first that has it answers.
+    async fn holders_beyond(&self, wanted: Wanted) -> Vec<Offer> {
+        let (Some(catalogue), Wanted::Blob(digest)) = (&self.catalogue, wanted) else { return Vec::new() };
+        let known = catalogue.holders(&digest, self.patience()).await;
+        let at = |Known { node, boot, addresses }: Known| {
+            addresses.into_iter().map(move |address| Beyond { node, boot, address })
+        };
+        let ask = |holder| async move { self.discovery.find_beyond(holder, wanted).decided().await };
+        let mut asked: FuturesUnordered<_> = known.into_iter().flat_map(at).map(ask).collect();
+        while let Some(offers) = asked.next().await {
+            let offers = alike(offers);
+            if !offers.is_empty() {
+                return offers;
+            }
+        }
+        Vec::new()
     }
 
     /// The bytes of what it offers, from `from` on.

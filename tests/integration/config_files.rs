@@ -140,6 +140,8 @@ const CONTRACT: &[&str] = &[
     "bans.max_duration",
     "bans.never",
     "index.catalogue",
+    "index.catalogue_password_file",
+    "index.catalogue_ca_file",
     "rule.match",
     "rule.cache",
     "rule.ttl",

@@ -21,6 +21,7 @@ mod admin;
 mod bans;
 mod beyond;
 mod bundles;
+mod catalogue;
 mod cli;
 mod clients;
 mod concurrency;
