@@ -33,7 +33,7 @@ use arc_swap::ArcSwap;
 
 use crate::clock::SharedClock;
 use crate::digest::Digest;
-use crate::index::{BlobRecord, Index, ResourceRecord};
+use crate::index::{BlobRecord, HeldBlob, Index, ResourceRecord};
 use crate::policy::{ResourceKey, UrlKey};
 use crate::store::{Blob, Committed, Ingest, Store, StoreError};
 use crate::telemetry::Health;
@@ -161,7 +161,7 @@ impl Cache {
     pub fn holds(&self, digest: &Digest) -> Option<u64> {
         self.0.store.as_ref()?;
         let arrived = || self.arrived(digest).map(|blob| blob.size());
-        self.0.index.blob(digest).map(|record| record.size).or_else(arrived)
+        self.0.index.held(digest).map(|held| held.size).or_else(arrived)
     }
 
     /// One stored answer by its key.
@@ -203,12 +203,12 @@ impl Cache {
     pub fn is_guarded(&self, digest: &Digest) -> bool {
         let arrived = self.0.arrived.read().unwrap_or_else(PoisonError::into_inner);
         let arriving = arrived.get(digest).map(|(_, guarded)| *guarded);
-        arriving.unwrap_or_else(|| self.0.index.blob(digest).is_some_and(|blob| blob.guarded))
+        arriving.unwrap_or_else(|| self.0.index.held(digest).is_some_and(|held| held.guarded))
     }
 
     /// Only the origin's own answer to everybody takes the mark off a blob that has it.
     fn stays_guarded(&self, digest: &Digest, how: Provenance) -> bool {
-        let held = self.0.index.blob(digest).map(|held| held.guarded);
+        let held = self.0.index.held(digest).map(|held| held.guarded);
         held.map_or(how.guarded, |held| held && (how.guarded || !how.first_hand))
     }
 
@@ -243,14 +243,15 @@ impl Cache {
 
     /// Notes a blob that is new, or new to the index.
     fn add_row(&self, record: BlobRecord) {
-        self.0.index.put_blob(record.clone());
-        self.0.order.add(&record, self.0.clock.now());
+        let held = HeldBlob::from(&record);
+        self.0.index.put_blob(record);
+        self.0.order.add(held, self.0.clock.now());
     }
 
     /// Unlinks a blob and forgets it; readers that have it open finish. Blocks on the disk.
     pub fn remove(&self, digest: &Digest) -> Result<bool, StoreError> {
         let Some(store) = &self.0.store else { return Ok(false) };
-        let held = self.0.index.blob(digest).map_or(0, |record| record.size);
+        let held = self.0.index.held(digest).map_or(0, |held| held.size);
         let open = self.0.handles.forget(digest);
         let removed = store.remove(digest)?;
         self.0.space.unlinked(open, held);
@@ -271,8 +272,8 @@ impl Cache {
         let Some(store) = &self.0.store else { return Ok(false) };
         self.pins_mut().remove(digest);
         let unpinned = store.unpin(digest)?;
-        if let Some(record) = self.0.index.blob(digest) {
-            self.0.order.add(&record, self.0.clock.now());
+        if let Some(held) = self.0.index.held(digest) {
+            self.0.order.add(held, self.0.clock.now());
         }
         Ok(unpinned)
     }

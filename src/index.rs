@@ -1,8 +1,9 @@
 //! What is known about the bytes: blobs, the answers that named them, and what must outlive both.
 //!
-//! All of it lives in memory and is answered from there; one thread per database writes what changed, at most
-//! 200 ms later, so no caller waits for SQLite or sees its troubles (they stand in
-//! [`Health`](crate::telemetry::Health) as `index` and `state`). Two files in the state folder:
+//! What every request asks for lives in memory (about 62 bytes for a blob, a few bits for a URL); one thread per
+//! database writes what changed, at most 200 ms later, so no caller waits for a write or sees its troubles (they stand
+//! in [`Health`](crate::telemetry::Health) as `index` and `state`). Answers that nobody asked for lately, and whole
+//! rows of blobs, are read from the file, some ten microseconds each. Two files in the state folder:
 //!
 //! - `index.db`: [`BlobRecord`], [`ResourceRecord`], [`ExpectationRecord`], [`DigestRecord`] and the history of
 //!   [`TransferRecord`]s. It is a description: files are the truth, a lost answer costs a revalidation, and a
@@ -17,12 +18,13 @@
 //! definitions without a table: how others' knowledge is shown.
 //!
 //! Promises: what was marked before [`Index::flush`] is on disk after it, whole batches or nothing. A URL has
-//! at most 16 variants; answers, expectations, bans and cuts are bounded, the oldest go first. Opening reads everything:
-//! well under 100 ms for a small index, about as many tenths of a second as there are 100 000 rows for a large
-//! one. Never deletes or opens a blob: the
-//! caller puts a blob when its file is durable and removes it after the file is gone.
+//! at most 16 variants; answers, expectations, bans and cuts are bounded, the oldest go first. Opening a small index
+//! reads it; a large one (above 8 MiB) is read while the node serves already ([`behind`]), and what is not in memory
+//! yet is looked up in the file: only sums and lists of all blobs are short until then. Never deletes or opens a blob:
+//! the caller puts a blob when its file is durable and removes it after the file is gone.
 
 mod ban;
+mod behind;
 mod blob;
 mod cut;
 mod digest;
@@ -32,8 +34,10 @@ mod hot;
 mod label;
 mod migrations;
 mod open;
+mod overlay;
 mod peer;
 mod pin;
+mod readers;
 mod resource;
 mod setting;
 mod shelf;
@@ -43,6 +47,7 @@ mod usage;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -50,12 +55,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::clock::{SharedClock, Timestamp};
 use crate::digest::{Algorithm, Digest, Stated, StatedKey};
-use crate::orm::{Feed, Shared, Writer};
+use crate::orm::{Feed, Query, Repository, Shared, Writer};
 use crate::policy::{ResourceKey, UrlKey};
 use crate::telemetry::Health;
 
 pub use ban::{BanColumns, BanRecord};
-pub use blob::{BlobColumns, BlobRecord, Totals};
+use behind::Behind;
+pub use blob::{BlobColumns, BlobRecord, HeldBlob, Totals};
 pub use cut::{CutColumns, CutRecord};
 pub use digest::{DigestColumns, DigestRecord};
 pub use event::{EventColumns, EventRecord};
@@ -90,6 +96,7 @@ struct Inner {
     state_writer: Arc<Writer>,
     state_rows: Arc<Shared>,
     feed: Feed,
+    behind: Behind,
     /// The number of the last event.
     last_event: AtomicU64,
 }
@@ -109,6 +116,12 @@ impl Index {
         let (path, state_path) = folder.paths();
         let rows = Shared::new(&path, &migrations::INDEX, Arc::clone(&writer), Arc::clone(&clock));
         let state_rows = Shared::new(&state_path, &migrations::STATE, Arc::clone(&state_writer), clock);
+        let behind = if shelf.blobs.is_filled() {
+            Behind::done()
+        } else {
+            let written = Arc::clone(&writer);
+            Behind::start(Arc::clone(&shelf), move || written.mark()).map_err(IndexError::Thread)?
+        };
         let last_event = state.events.all().iter().map(|event| event.id).max().unwrap_or(0);
         let inner = Inner {
             shelf,
@@ -118,6 +131,7 @@ impl Index {
             state_writer,
             state_rows: Arc::new(state_rows),
             feed,
+            behind,
             last_event: AtomicU64::new(last_event),
         };
         // what is beyond a bound or out of date was found while reading
@@ -126,9 +140,14 @@ impl Index {
         Ok((Self(Arc::new(inner)), opened))
     }
 
-    /// What is known about a blob.
+    /// What memory keeps of a blob.
+    pub fn held(&self, digest: &Digest) -> Option<HeldBlob> {
+        self.0.shelf.blobs.held(digest)
+    }
+
+    /// What is known about a blob. May read the file.
     pub fn blob(&self, digest: &Digest) -> Option<Arc<BlobRecord>> {
-        self.0.shelf.blobs.get(digest)
+        self.0.shelf.blobs.get(digest).map(Arc::new)
     }
 
     /// Notes a blob whose file is durable.
@@ -145,13 +164,49 @@ impl Index {
     }
 
     /// All blobs, in no order.
-    pub fn blobs(&self) -> Vec<Arc<BlobRecord>> {
-        self.0.shelf.blobs.all()
+    #[cfg(test)]
+    pub(crate) fn blobs(&self) -> Vec<Arc<BlobRecord>> {
+        self.0.shelf.blobs.all().into_iter().map(Arc::new).collect()
     }
 
-    /// The names of all blobs, in no order.
+    /// Shows what memory keeps of each blob, in no order.
+    pub fn each_blob(&self, take: impl FnMut(HeldBlob)) {
+        self.0.shelf.blobs.each(take);
+    }
+
+    /// The names of all blobs, in no order, when all are known. Blocks, and takes 32 bytes of memory for each.
     pub fn blob_names(&self) -> Vec<Digest> {
-        self.0.shelf.blobs.keys()
+        self.wait_until_read(|| false);
+        let mut names = Vec::new();
+        self.each_blob(|blob| names.push(blob.digest));
+        names
+    }
+
+    /// Up to `most` names of blobs after this one, in their order. Reads the file.
+    pub fn blobs_after(&self, digest: Option<&Digest>, most: u64) -> Vec<Digest> {
+        let columns = BlobRecord::COLUMNS;
+        let mut query = Query::everything().order(columns.digest.ascending()).limit(most);
+        if let Some(digest) = digest {
+            query = query.filter(columns.digest.above(digest));
+        }
+        let found = self.0.rows.look(|database| Repository::<BlobRecord>::new(database).find(&query));
+        let found = found.inspect_err(|error| tracing::warn!(%error, "failed to list the blobs"));
+        found.into_iter().flatten().map(|blob| blob.digest).collect()
+    }
+
+    /// From here on every blob that is known now counts as not seen.
+    pub fn call_roll(&self) {
+        self.0.shelf.blobs.call_roll();
+    }
+
+    /// A blob's file was seen; false if the blob is not known.
+    pub fn seen(&self, digest: &Digest) -> bool {
+        self.0.shelf.blobs.seen(digest)
+    }
+
+    /// Up to `most` of the blobs that were known at the roll call and not seen since; each is told once.
+    pub fn unseen(&self, most: usize) -> Vec<Digest> {
+        self.0.shelf.blobs.unseen(most)
     }
 
     /// How many blobs there are, and how large they are together.
@@ -207,8 +262,14 @@ impl Index {
     }
 
     /// All answers, in no order.
-    pub fn resources(&self) -> Vec<Arc<ResourceRecord>> {
+    #[cfg(test)]
+    fn resources(&self) -> Vec<Arc<ResourceRecord>> {
         self.0.shelf.resources.all()
+    }
+
+    /// The URLs that have an answer like this. Reads all answers.
+    pub fn urls_where(&self, fits: impl Fn(&ResourceRecord) -> bool) -> BTreeSet<UrlKey> {
+        self.0.shelf.resources.urls_where(fits)
     }
 
     /// What was stated for a URL, unless it is too old to count.
@@ -347,6 +408,16 @@ impl Index {
         &self.0.feed
     }
 
+    /// Waits until all that was known at the last stop is in memory, or `stop` says that nobody needs it. Blocks.
+    pub fn wait_until_read(&self, stop: impl Fn() -> bool) {
+        self.0.behind.wait(stop);
+    }
+
+    /// Whether all that was known at the last stop is in memory.
+    pub fn is_read(&self) -> bool {
+        self.0.shelf.blobs.is_filled()
+    }
+
     /// Waits until everything done so far is on disk; false if that could not be done in good time (the
     /// changes are kept and tried again). Blocks.
     pub fn flush(&self) -> bool {
@@ -363,6 +434,7 @@ impl Index {
     /// Writes what is left and ends the threads; false if something could not be written. What is marked
     /// after this stays in memory. Blocks.
     pub fn close(&self) -> bool {
+        self.0.behind.close();
         let index = self.0.writer.close();
         self.0.state_writer.close() && index
     }

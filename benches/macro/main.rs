@@ -17,6 +17,7 @@ mod drain;
 mod fetch;
 mod figures;
 mod get;
+mod growth;
 mod hit;
 mod load;
 mod miss;

@@ -32,7 +32,7 @@ impl Description {
         let text = home.display();
         let config = format!(
             "state_dir = \"{text}/state\"\nnode_name = \"{name}\"\ndrain_timeout = \"1s\"\n\
-             cache.dir = \"{text}/cache\"\ncache.min_free = \"1MiB\"\ncache.max_size = \"64GiB\"\n\
+             cache.dir = \"{text}/cache\"\ncache.min_free = \"1MiB\"\ncache.max_size = \"4TiB\"\n\
              proxy.listen = [\"127.0.0.1:{proxy}\"]\nadmin.listen = [\"127.0.0.1:{admin}\"]\n\
              log.level = \"warn\"\n{more}\n"
         );
@@ -51,6 +51,10 @@ impl Description {
     /// Its configuration.
     pub(crate) fn file(&self) -> PathBuf {
         self.home.join("larder.toml")
+    }
+
+    pub(crate) const fn proxy(&self) -> u16 {
+        self.proxy
     }
 
     pub(crate) const fn admin(&self) -> u16 {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::Cache;
 use crate::digest::Digest;
-use crate::index::BlobRecord;
+use crate::index::HeldBlob;
 use crate::store::{Blob, End, Growing, Stamp};
 
 /// Open files kept for the next request.
@@ -67,13 +67,13 @@ impl Cache {
         if let Some(arrived) = self.arrived(digest) {
             return Some(Opened::Proven(arrived));
         }
-        let record = self.0.index.blob(digest)?;
+        let held = self.0.index.held(digest)?;
         let (blob, stamp) = match self.kept(digest) {
             Some(open) => open,
             None => self.open_file(digest).await?,
         };
         self.0.index.used(digest, self.0.clock.now());
-        if is_proved(&record, stamp) {
+        if is_proved(&held, stamp) {
             return Some(Opened::Proven(blob));
         }
         Some(Opened::Proving(blob.clone(), self.prove(&blob)))
@@ -82,7 +82,7 @@ impl Cache {
     /// A blob that is open already and proved; none does not say that it is not held.
     pub fn open_kept(&self, digest: &Digest) -> Option<Blob> {
         let (blob, stamp) = self.kept(digest)?;
-        let is_proved = self.0.index.blob(digest).is_some_and(|record| is_proved(&record, stamp));
+        let is_proved = self.0.index.held(digest).is_some_and(|held| is_proved(&held, stamp));
         if is_proved {
             self.0.index.used(digest, self.0.clock.now());
         }
@@ -135,6 +135,6 @@ impl Cache {
 }
 
 /// Whether this is the file that was proved, untouched since.
-pub(super) fn is_proved(record: &BlobRecord, stamp: Stamp) -> bool {
-    record.inode != 0 && Stamp { inode: record.inode, size: record.size, ctime_ns: record.ctime_ns } == stamp
+fn is_proved(held: &HeldBlob, stamp: Stamp) -> bool {
+    held.is_file(stamp.inode, stamp.ctime_ns, stamp.size)
 }

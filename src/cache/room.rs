@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::{Cache, evict};
 use crate::digest::Digest;
-use crate::index::{BlobRecord, Totals};
+use crate::index::{HeldBlob, Totals};
 use crate::store::{Ingest, StoreError};
 
 /// Beyond what is needed, the share of the limit that an eviction frees, so that the next thing finds room.
@@ -167,6 +167,9 @@ impl Cache {
 
     /// One step; true if there may be more.
     fn sweep_aged(&self, gone: &mut Freed) -> Result<bool, StoreError> {
+        if !self.0.index.is_read() {
+            return Ok(false);
+        }
         let (_turn, max_age) = (self.turn(), self.0.config.load().max_age.0);
         for _ in 0..STEP {
             let Some(blob) = self.0.order.next_aged(self, max_age, self.0.clock.now()) else {
@@ -240,6 +243,10 @@ impl Cache {
     fn evict(&self, over: Over, most: u64) -> Result<Evicted, StoreError> {
         let mut gone = Evicted::default();
         let Some(store) = self.0.store.as_ref().filter(|_| !over.is_nothing()) else { return Ok(gone) };
+        if !self.0.index.is_read() {
+            // for the first seconds of a large cache nobody knows what is the oldest
+            return Ok(gone);
+        }
         if self.evictable_bytes().saturating_add(self.0.partials.bytes()) < over.bytes {
             // all that could go would not be enough: nothing goes
             return Ok(gone);
@@ -256,25 +263,25 @@ impl Cache {
     fn evictable_bytes(&self) -> u64 {
         let index = &self.0.index;
         let pinned: u64 =
-            self.pins().iter().filter_map(|digest| index.blob(digest)).map(|blob| blob.size).sum();
+            self.pins().iter().filter_map(|digest| index.held(digest)).map(|blob| blob.size).sum();
         index.totals().bytes.saturating_sub(pinned)
     }
 
     /// Removes a blob that the order gave.
-    fn let_go(&self, blob: &BlobRecord, gone: &mut Freed) -> Result<(), StoreError> {
-        self.remove(&blob.digest).inspect_err(|_| self.0.order.add(blob, self.0.clock.now()))?;
+    fn let_go(&self, blob: &HeldBlob, gone: &mut Freed) -> Result<(), StoreError> {
+        self.remove(&blob.digest).inspect_err(|_| self.0.order.add(*blob, self.0.clock.now()))?;
         gone.add(Freed { bytes: blob.size, count: 1 });
         Ok(())
     }
 }
 
 impl evict::Rows for Cache {
-    fn row(&self, digest: &Digest) -> Option<Arc<BlobRecord>> {
-        self.0.index.blob(digest)
+    fn row(&self, digest: &Digest) -> Option<HeldBlob> {
+        self.0.index.held(digest)
     }
 
-    fn all(&self) -> Vec<Arc<BlobRecord>> {
-        self.0.index.blobs()
+    fn each(&self, take: &mut dyn FnMut(HeldBlob)) {
+        self.0.index.each_blob(take);
     }
 
     fn totals(&self) -> Totals {

@@ -19,6 +19,8 @@ use crate::store::{Blob, Stamp};
 
 /// Bytes read in one go.
 pub const STEP: usize = 1024 * 1024;
+/// So many names are looked up at once.
+const AT_ONCE: u64 = 1000;
 /// The name of the setting that remembers the pass.
 const SETTING: &str = "scrub";
 /// What was not used for so long is read from the disk itself, not from memory that may still be right.
@@ -99,17 +101,14 @@ impl Cache {
         self.0.index.put_setting(SETTING, &pass.to_string());
     }
 
-    /// What a pass has still to look at, in its order.
+    /// The first of what a pass has still to look at, in its order; nothing when it has come to its end. Blocks.
     pub fn left_of(&self, pass: &Pass) -> Vec<Digest> {
-        let mut names = self.0.index.blob_names();
-        names.retain(|name| pass.at.is_none_or(|at| *name > at));
-        names.sort_unstable();
-        names
+        self.0.index.blobs_after(pass.at.as_ref(), AT_ONCE)
     }
 
     /// Opens a blob to be read by a pass; none if there is no such file. Blocks on the disk.
     pub fn scrub_open(&self, digest: &Digest) -> Option<Reading> {
-        let record = self.0.index.blob(digest)?;
+        let record = self.0.index.held(digest)?;
         let (blob, before) = self.0.store.as_ref()?.blob(digest).ok().flatten()?;
         let is_cold = self.0.clock.now().since(record.last_used) > COLD;
         let reading = Reading { blob, before, hasher: Hasher::new(), is_cold };
@@ -122,7 +121,7 @@ impl Cache {
         let digest = reading.blob.digest();
         let after = Stamp::of(reading.blob.file()).ok();
         reading.drop_pages();
-        if self.0.index.blob(&digest).is_none() {
+        if self.0.index.held(&digest).is_none() {
             return Verdict::Missing;
         }
         let found = read.map(|()| reading.hasher.so_far());
@@ -155,7 +154,7 @@ impl Cache {
     /// A blob's bytes are not what its name says: it is taken away, looked after, and told of.
     pub(super) fn quarantine(&self, digest: &Digest) {
         let Some(store) = &self.0.store else { return };
-        let held = self.0.index.blob(digest).map_or(0, |record| record.size);
+        let held = self.0.index.held(digest).map_or(0, |record| record.size);
         let open = self.0.handles.forget(digest);
         let most = QUARANTINE.min(self.0.config.load().max_size.bytes() / 100);
         match store.quarantine(digest, most) {

@@ -63,7 +63,5 @@ fn urls(house: &House, text: &str) -> Result<BTreeSet<UrlKey>, ActionError> {
         let what = "write the beginning of a URL and one * at its end; queries are not kept in clear, so it has none";
         return Err(ActionError::Unreadable(what.to_owned()));
     }
-    let answers = house.cache.index().resources();
-    let meant = answers.iter().filter(|answer| answer.shown_url.starts_with(beginning));
-    Ok(meant.map(|answer| answer.url_key).collect())
+    Ok(house.cache.index().urls_where(|answer| answer.shown_url.starts_with(beginning)))
 }

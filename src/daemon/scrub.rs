@@ -56,14 +56,21 @@ async fn search(house: &House) {
 /// Looks at all that a pass has left.
 async fn walk(house: &House, pass: &mut Pass) {
     let mut noted = house.clock.now();
-    for digest in house.cache.left_of(pass) {
-        if look(house, digest).await == Some(Verdict::Rotten) {
-            repair(house, digest).await;
+    loop {
+        let (cache, so_far) = (house.cache.clone(), *pass);
+        let left = tokio::task::spawn_blocking(move || cache.left_of(&so_far)).await.unwrap_or_default();
+        if left.is_empty() {
+            return;
         }
-        pass.at = Some(digest);
-        if house.clock.now().since(noted) >= NOTE {
-            noted = house.clock.now();
-            house.cache.note_pass(pass);
+        for digest in left {
+            if look(house, digest).await == Some(Verdict::Rotten) {
+                repair(house, digest).await;
+            }
+            pass.at = Some(digest);
+            if house.clock.now().since(noted) >= NOTE {
+                noted = house.clock.now();
+                house.cache.note_pass(pass);
+            }
         }
     }
 }

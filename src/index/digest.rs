@@ -3,12 +3,14 @@
 //! Written down only for what this node reckoned itself, so a row never goes wrong: it says that the same bytes
 //! have both values, whether or not the blob is still held.
 
-use std::sync::{PoisonError, RwLock};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use super::hot::{Hot, Map};
+use super::readers::Readers;
 use crate::clock::Timestamp;
 use crate::digest::{Algorithm, Digest, Stated, StatedKey};
-use crate::orm::{Database, DbError};
+use crate::orm::{Database, DbError, Repository};
 
 /// More than this are not kept; those reckoned longest ago go first.
 const DIGESTS: usize = 200_000;
@@ -34,25 +36,37 @@ crate::record! {
 #[derive(Debug)]
 pub(super) struct Digests {
     pub(super) rows: Hot<DigestRecord>,
+    readers: Arc<Readers>,
     by_blob: RwLock<Map<(Digest, Algorithm), Stated>>,
     limit: usize,
 }
 
 impl Digests {
-    pub(super) fn load(database: &Database) -> Result<Self, DbError> {
-        Self::load_within(database, DIGESTS)
+    /// None is in memory yet: [`Digests::fill`] reads them.
+    pub(super) fn new(readers: Arc<Readers>) -> Self {
+        Self { rows: Hot::to_be_filled(), readers, by_blob: RwLock::default(), limit: DIGESTS }
     }
 
-    fn load_within(database: &Database, limit: usize) -> Result<Self, DbError> {
-        let digests = Self { rows: Hot::load(database)?, by_blob: RwLock::default(), limit };
-        digests.bound();
-        digests.sort_by_blob();
-        Ok(digests)
+    /// Reads all rows, until `stop` says so.
+    pub(super) fn fill(&self, database: &Database, stop: &AtomicBool) -> Result<(), DbError> {
+        self.rows.fill(database, stop, |_row| {})
+    }
+
+    /// Nothing more is read.
+    pub(super) fn is_filled_now(&self) {
+        self.rows.is_filled_now();
+        self.bound();
+        self.sort_by_blob();
     }
 
     /// The blob of this key, where its algorithm is one that can be trusted.
     pub(super) fn blob(&self, key: &StatedKey) -> Option<Digest> {
-        self.rows.get(key).filter(|row| row.stated.is_strong()).map(|row| row.blob)
+        let unread = || {
+            let may_be = self.rows.may_be_unread(key);
+            let read = |database: &Database| Repository::<DigestRecord>::new(database).get(key);
+            may_be.then(|| self.readers.read(read))??.map(Arc::new)
+        };
+        self.rows.get(key).or_else(unread).filter(|row| row.stated.is_strong()).map(|row| row.blob)
     }
 
     /// The value of a blob in an algorithm, if it was reckoned.
@@ -91,7 +105,6 @@ impl Digests {
 mod tests {
     use super::*;
     use crate::digest::StatedHasher;
-    use crate::index::migrations::INDEX;
 
     fn of(bytes: &[u8], algorithm: Algorithm) -> Stated {
         let mut hasher = StatedHasher::new(algorithm);
@@ -102,8 +115,8 @@ mod tests {
     #[test]
     fn strong_ones_find_their_blob_and_weak_ones_are_only_compared() {
         let folder = tempfile::tempdir().unwrap();
-        let database = Database::open(&folder.path().join("index.db"), &INDEX).unwrap();
-        let digests = Digests::load(&database).unwrap();
+        let digests = Digests::new(Arc::new(Readers::new(&folder.path().join("index.db"))));
+        digests.is_filled_now();
         let blob = Digest::of(b"a");
         let (strong, weak) = (of(b"a", Algorithm::Sha512), of(b"a", Algorithm::Md5));
         for stated in [strong, weak] {
@@ -119,8 +132,8 @@ mod tests {
     #[test]
     fn they_are_bounded() {
         let folder = tempfile::tempdir().unwrap();
-        let database = Database::open(&folder.path().join("index.db"), &INDEX).unwrap();
-        let digests = Digests::load_within(&database, 32).unwrap();
+        let mut digests = Digests::new(Arc::new(Readers::new(&folder.path().join("index.db"))));
+        digests.limit = 32;
         for n in 0..100 {
             digests.put(of(&[n], Algorithm::Blake3), Digest::of(&[n]), Timestamp(u64::from(n)));
         }

@@ -4,13 +4,15 @@
 //! one. Whether a statement may speak for a URL at all is decided before it is put here.
 
 use std::collections::HashSet;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use super::hot::{Hot, Seeded};
+use super::readers::Readers;
 use crate::clock::Timestamp;
 use crate::digest::Stated;
-use crate::orm::{Database, DbError};
+use crate::orm::{Database, DbError, Repository};
 use crate::policy::UrlKey;
 
 /// More than this are not kept; those stated longest ago go first.
@@ -64,29 +66,47 @@ impl ExpectationRecord {
 #[derive(Debug)]
 pub(super) struct Expectations {
     pub(super) rows: Hot<ExpectationRecord>,
+    readers: Arc<Readers>,
     /// One index states many digests: its name is kept once.
     names: Mutex<HashSet<Arc<str>, Seeded>>,
     limit: usize,
 }
 
 impl Expectations {
-    pub(super) fn load(database: &Database) -> Result<Self, DbError> {
-        let names = Mutex::default();
-        let rows = Hot::<ExpectationRecord>::load_with(database, |record| intern(&names, record))?;
-        let expectations = Self { rows, names, limit: EXPECTATIONS };
-        expectations.bound();
-        Ok(expectations)
+    /// None is in memory yet: [`Expectations::fill`] reads them.
+    pub(super) fn new(readers: Arc<Readers>) -> Self {
+        Self { rows: Hot::to_be_filled(), readers, names: Mutex::default(), limit: EXPECTATIONS }
+    }
+
+    /// Reads all rows, until `stop` says so.
+    pub(super) fn fill(&self, database: &Database, stop: &AtomicBool) -> Result<(), DbError> {
+        self.rows.fill(database, stop, |record| intern(&self.names, record))
+    }
+
+    /// Nothing more is read.
+    pub(super) fn is_filled_now(&self) {
+        self.rows.is_filled_now();
+        self.bound();
     }
 
     pub(super) fn get(&self, url: &UrlKey, now: Timestamp) -> Option<Arc<ExpectationRecord>> {
-        self.rows.get(url).filter(|record| record.counts(now))
+        self.known(url).filter(|record| record.counts(now))
+    }
+
+    fn known(&self, url: &UrlKey) -> Option<Arc<ExpectationRecord>> {
+        let unread = || {
+            let may_be = self.rows.may_be_unread(url);
+            let read = |database: &Database| Repository::<ExpectationRecord>::new(database).get(url);
+            may_be.then(|| self.readers.read(read))??.map(Arc::new)
+        };
+        self.rows.get(url).or_else(unread)
     }
 
     /// Whether anything changed.
     pub(super) fn put_all(&self, records: impl IntoIterator<Item = ExpectationRecord>) -> bool {
         let mut changed = false;
         for mut record in records {
-            let known = self.rows.get(&record.url_key);
+            let known = self.known(&record.url_key);
             if known.is_none_or(|known| record.outdoes(&known) && !record.repeats(&known)) {
                 intern(&self.names, &mut record);
                 self.rows.put(record);
@@ -98,8 +118,11 @@ impl Expectations {
     }
 
     pub(super) fn remove(&self, url: &UrlKey, stated: &Stated) -> bool {
-        let is_this = self.rows.get(url).is_some_and(|record| record.digest == *stated);
-        is_this && self.rows.remove(url).is_some()
+        let is_this = self.known(url).is_some_and(|record| record.digest == *stated);
+        if is_this {
+            self.rows.remove(url);
+        }
+        is_this
     }
 
     fn bound(&self) {
@@ -157,8 +180,8 @@ mod tests {
 
     fn empty(limit: usize) -> (tempfile::TempDir, Expectations) {
         let folder = tempfile::tempdir().unwrap();
-        let database = Database::open(&folder.path().join("index.db"), &super::super::migrations::INDEX);
-        let mut expectations = Expectations::load(&database.unwrap()).unwrap();
+        let mut expectations = Expectations::new(Arc::new(Readers::new(&folder.path().join("index.db"))));
+        expectations.is_filled_now();
         expectations.limit = limit;
         (folder, expectations)
     }

@@ -6,9 +6,14 @@
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 use std::mem;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use crate::orm::{Database, DbError, Record, Repository};
+use crate::orm::{Database, DbError, Query, Record, Repository};
+
+/// Rows that are taken in at once: whoever looks something up waits so long at most.
+const STEP: usize = 512;
 
 /// A map with the cheap secret hasher.
 pub(super) type Map<K, V> = HashMap<K, V, Seeded>;
@@ -18,6 +23,8 @@ pub(super) type Map<K, V> = HashMap<K, V, Seeded>;
 pub(super) struct Hot<R: Record> {
     rows: RwLock<Map<R::Key, Arc<R>>>,
     changed: Changed<R::Key>,
+    /// While rows are still being read: the keys of those that are out of date by now.
+    outdated: Mutex<Option<HashSet<R::Key, Seeded>>>,
 }
 
 /// The keys of rows that are not yet on disk as they are.
@@ -43,17 +50,68 @@ where
 {
     /// Reads all rows.
     pub(super) fn load(database: &Database) -> Result<Self, DbError> {
-        Self::load_with(database, |_row| {})
+        let hot = Self::to_be_filled();
+        hot.fill(database, &AtomicBool::new(false), |_row| {})?;
+        hot.is_filled_now();
+        Ok(hot)
     }
 
-    /// Reads all rows; each is shown to `prepare` before it is kept.
-    pub(super) fn load_with(database: &Database, prepare: impl Fn(&mut R)) -> Result<Self, DbError> {
-        let mut rows = Map::default();
-        Repository::<R>::new(database).each(|mut row| {
+    /// No rows yet: [`Hot::fill`] reads them while others put and remove some.
+    pub(super) fn to_be_filled() -> Self {
+        let (rows, changed) = (RwLock::default(), Changed::default());
+        Self { rows, changed, outdated: Mutex::new(Some(HashSet::default())) }
+    }
+
+    /// Reads all rows as they were when the reading began, until `stop` says so; those that were put or removed since
+    /// are passed over. Each is shown to `prepare` before it is kept.
+    pub(super) fn fill(
+        &self,
+        database: &Database,
+        stop: &AtomicBool,
+        prepare: impl Fn(&mut R),
+    ) -> Result<(), DbError> {
+        let mut some = Vec::with_capacity(STEP);
+        Repository::<R>::new(database).stream(&Query::everything(), |mut row| {
             prepare(&mut row);
-            rows.insert(row.key(), Arc::new(row));
+            some.push(row);
+            if some.len() >= STEP {
+                self.take_in(&mut some);
+            }
+            if stop.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         })?;
-        Ok(Self { rows: RwLock::new(rows), changed: Changed::default() })
+        self.take_in(&mut some);
+        Ok(())
+    }
+
+    /// All rows have been read.
+    pub(super) fn is_filled_now(&self) {
+        *self.outdated() = None;
+    }
+
+    /// Whether a row that is not here may be on disk still.
+    pub(super) fn may_be_unread(&self, key: &R::Key) -> bool {
+        self.outdated().as_ref().is_some_and(|outdated| !outdated.contains(key))
+    }
+
+    fn take_in(&self, some: &mut Vec<R>) {
+        let mut rows = self.lock();
+        let outdated = self.outdated();
+        for row in some.drain(..) {
+            let key = row.key();
+            if !outdated.as_ref().is_some_and(|outdated| outdated.contains(&key)) {
+                rows.entry(key).or_insert_with(|| Arc::new(row));
+            }
+        }
+    }
+
+    /// What is read of this row from now on is out of date; true if rows are being read. The rows are locked.
+    fn outdate(&self, key: &R::Key) -> bool {
+        let mut outdated = self.outdated();
+        outdated.as_mut().map(|outdated| outdated.insert(key.clone())).is_some()
+    }
+
+    fn outdated(&self) -> MutexGuard<'_, Option<HashSet<R::Key, Seeded>>> {
+        self.outdated.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn get(&self, key: &R::Key) -> Option<Arc<R>> {
@@ -75,16 +133,24 @@ where
     /// The row that was there before.
     pub(super) fn put(&self, row: R) -> Option<Arc<R>> {
         let key = row.key();
-        let before = self.lock().insert(key.clone(), Arc::new(row));
+        let mut rows = self.lock();
+        let before = rows.insert(key.clone(), Arc::new(row));
+        self.outdate(&key);
+        drop(rows);
         self.changed.note(key);
         before
     }
 
     /// The row that was there.
     pub(super) fn remove(&self, key: &R::Key) -> Option<Arc<R>> {
-        let before = self.lock().remove(key)?;
-        self.changed.note(key.clone());
-        Some(before)
+        let mut rows = self.lock();
+        let before = rows.remove(key);
+        let may_be_unread = self.outdate(key);
+        drop(rows);
+        if before.is_some() || may_be_unread {
+            self.changed.note(key.clone());
+        }
+        before
     }
 
     /// Changes a row in its place; false if there is none.
@@ -140,9 +206,16 @@ where
         self.changed.note_all(self.keys());
     }
 
-    /// Writes the present state of these rows.
+    /// Writes the present state of these rows: those that are here, and deletes the others.
     pub(super) fn write(&self, keys: &HashSet<R::Key, Seeded>, database: &Database) -> Result<(), DbError> {
-        write_behind(keys, database, |key| self.get(key))
+        let rows = Repository::<R>::new(database);
+        for key in keys {
+            match self.get(key) {
+                Some(row) => rows.upsert(&row)?,
+                None => drop(rows.delete(key)?),
+            }
+        }
+        Ok(())
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Map<R::Key, Arc<R>>> {
@@ -154,26 +227,8 @@ where
     }
 }
 
-/// Writes the rows that `get` still has, deletes the others.
-pub(super) fn write_behind<R: Record>(
-    keys: &HashSet<R::Key, Seeded>,
-    database: &Database,
-    get: impl Fn(&R::Key) -> Option<Arc<R>>,
-) -> Result<(), DbError> {
-    let rows = Repository::<R>::new(database);
-    for key in keys {
-        match get(key) {
-            Some(row) => rows.upsert(&row)?,
-            None => {
-                rows.delete(key)?;
-            }
-        }
-    }
-    Ok(())
-}
-
 /// The `count` keys of the lowest rank.
-pub(super) fn lowest<K, O: Ord>(mut ranked: Vec<(O, K)>, count: usize) -> Vec<K> {
+fn lowest<K, O: Ord>(mut ranked: Vec<(O, K)>, count: usize) -> Vec<K> {
     if count > 0 && count < ranked.len() {
         ranked.select_nth_unstable_by(count, |(a, _), (b, _)| a.cmp(b));
     }

@@ -17,7 +17,7 @@ pub(super) const INDEX: Schema = Schema {
         DigestRecord::TABLE,
         TransferRecord::TABLE,
     ],
-    steps: &[Step(EXPECTATIONS), Step(DIGESTS), Step(TRANSFERS)],
+    steps: &[Step(EXPECTATIONS), Step(DIGESTS), Step(TRANSFERS), Step(ANSWERS_FOUND)],
 };
 
 /// `state.db`.
@@ -68,6 +68,10 @@ const TRANSFERS: &str = r#"CREATE TABLE "transfers" (
     PRIMARY KEY ("id")
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX "transfers_ended_at" ON "transfers" ("ended_at");"#;
+
+/// 4 to 5: answers are found in the file by URL and by blob.
+const ANSWERS_FOUND: &str = r#"CREATE INDEX "resources_url_key" ON "resources" ("url_key");
+CREATE INDEX "resources_digest" ON "resources" ("digest");"#;
 
 /// 1 to 2: labels, hourly sums, what administrators did.
 const LABELS_USAGE_EVENTS: &str = r#"CREATE TABLE "labels" (

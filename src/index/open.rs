@@ -3,7 +3,9 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 
+use super::behind::is_large;
 use super::migrations::{INDEX, STATE};
 use super::shelf::{IndexShelf, StateShelf};
 use crate::clock::Timestamp;
@@ -80,11 +82,15 @@ impl Folder {
         (self.index.clone(), self.state.clone())
     }
 
-    /// Opens and reads `index.db`; a file that is of no use is set aside and made anew.
+    /// Opens `index.db`, and reads it unless it is large; a file that is of no use is set aside and made anew.
     pub(super) fn index(&self, now: Timestamp, feed: &Feed) -> Result<(Database, IndexShelf), IndexError> {
         let path = &self.index;
         let load = |mut database: Database| {
-            let shelf = IndexShelf::load(&database, now, feed.clone())?;
+            let shelf = IndexShelf::to_be_filled(&database, now, feed.clone())?;
+            if !is_large(path) {
+                shelf.fill(&database, &AtomicBool::new(false))?;
+                shelf.is_filled_now();
+            }
             database.tell(feed.clone());
             Ok((database, shelf))
         };

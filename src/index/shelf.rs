@@ -2,24 +2,27 @@
 
 use std::collections::HashSet;
 use std::net::IpAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use super::ban::BANS;
-use super::blob::Blobs;
+use super::blob::{BlobBatch, Blobs};
 use super::cut::CUTS;
 use super::digest::Digests;
 use super::expectation::Expectations;
 use super::hot::{Hot, Seeded};
 use super::migrations::{INDEX, STATE};
-use super::resource::Resources;
+use super::readers::Readers;
+use super::resource::{ResourceBatch, Resources};
 use super::{
     BanRecord, CutRecord, EventRecord, SettingRecord, TransferRecord, UsageRecord, event, open, transfer,
     usage,
 };
 use crate::clock::Timestamp;
-use crate::digest::{Digest, StatedKey};
+use crate::digest::StatedKey;
 use crate::orm::{Changes, Database, DbError, Feed};
-use crate::policy::{ResourceKey, UrlKey};
+use crate::policy::UrlKey;
 
 /// What `index.db` holds.
 #[derive(Debug)]
@@ -29,7 +32,7 @@ pub(super) struct IndexShelf {
     pub(super) expectations: Expectations,
     pub(super) digests: Digests,
     pub(super) transfers: Hot<TransferRecord>,
-    path: PathBuf,
+    readers: Arc<Readers>,
     feed: Feed,
 }
 
@@ -45,10 +48,10 @@ pub(super) struct StateShelf {
     feed: Feed,
 }
 
-/// The keys of changed rows of `index.db`.
+/// Changed rows of `index.db`, or their keys.
 pub(super) struct IndexBatch {
-    blobs: HashSet<Digest, Seeded>,
-    resources: HashSet<ResourceKey, Seeded>,
+    blobs: BlobBatch,
+    resources: ResourceBatch,
     expectations: HashSet<UrlKey, Seeded>,
     digests: HashSet<StatedKey, Seeded>,
     transfers: HashSet<String, Seeded>,
@@ -64,14 +67,46 @@ pub(super) struct StateBatch {
 }
 
 impl IndexShelf {
-    pub(super) fn load(database: &Database, now: Timestamp, feed: Feed) -> Result<Self, DbError> {
-        let (blobs, resources) = (Blobs::load(database)?, Resources::load(database)?);
-        let (expectations, digests) = (Expectations::load(database)?, Digests::load(database)?);
-        let transfers = Hot::<TransferRecord>::load(database)?;
-        let path = database.path().to_owned();
-        let shelf = Self { blobs, resources, expectations, digests, transfers, path, feed };
+    /// Nothing but the transfers is in memory yet: [`IndexShelf::fill`] reads the rest.
+    pub(super) fn to_be_filled(database: &Database, now: Timestamp, feed: Feed) -> Result<Self, DbError> {
+        let readers = Arc::new(Readers::new(database.path()));
+        let shelf = Self {
+            blobs: Blobs::new(Arc::clone(&readers)),
+            resources: Resources::new(Arc::clone(&readers)),
+            expectations: Expectations::new(Arc::clone(&readers)),
+            digests: Digests::new(Arc::clone(&readers)),
+            transfers: Hot::load(database)?,
+            readers,
+            feed,
+        };
         shelf.forget_transfers(now);
         Ok(shelf)
+    }
+
+    /// Reads what is to be in memory, until `stop` says so.
+    pub(super) fn fill(&self, database: &Database, stop: &AtomicBool) -> Result<(), DbError> {
+        self.blobs.fill(database, stop)?;
+        self.resources.fill(database, stop)?;
+        self.digests.fill(database, stop)?;
+        self.expectations.fill(database, stop)
+    }
+
+    /// Nothing more is read.
+    pub(super) fn is_filled_now(&self) {
+        self.blobs.is_filled_now();
+        self.resources.is_filled_now();
+        self.digests.is_filled_now();
+        self.expectations.is_filled_now();
+    }
+
+    /// The file.
+    pub(super) fn path(&self) -> &Path {
+        self.readers.path()
+    }
+
+    /// Reading went wrong: a file that is damaged is replaced by the writer.
+    pub(super) fn note_trouble(&self, error: &DbError) {
+        self.readers.note(error);
     }
 
     pub(super) fn put_transfer(&self, record: TransferRecord) {
@@ -162,7 +197,7 @@ impl Changes for IndexShelf {
     type Batch = IndexBatch;
 
     fn take(&self) -> Option<IndexBatch> {
-        let (blobs, resources) = (self.blobs.rows.changed().take(), self.resources.changed().take());
+        let (blobs, resources) = (self.blobs.take(), self.resources.take());
         let expectations = self.expectations.rows.changed().take();
         let digests = self.digests.rows.changed().take();
         let transfers = self.transfers.changed().take();
@@ -171,28 +206,47 @@ impl Changes for IndexShelf {
             && expectations.is_empty()
             && digests.is_empty()
             && transfers.is_empty());
-        changed.then_some(IndexBatch { blobs, resources, expectations, digests, transfers })
+        (changed || self.readers.found_damage()).then_some(IndexBatch {
+            blobs,
+            resources,
+            expectations,
+            digests,
+            transfers,
+        })
+    }
+
+    fn is_piece(&self, _batch: &IndexBatch) -> bool {
+        !(self.blobs.is_all_taken() && self.resources.is_all_taken())
     }
 
     fn write(&self, batch: &IndexBatch, database: &Database) -> Result<(), DbError> {
-        self.blobs.rows.write(&batch.blobs, database)?;
+        if self.readers.found_damage() {
+            return Err(DbError::Schema("its pages are damaged".to_owned()));
+        }
+        Blobs::write(&batch.blobs, database)?;
         self.resources.write(&batch.resources, database)?;
         self.expectations.rows.write(&batch.expectations, database)?;
         self.digests.rows.write(&batch.digests, database)?;
         self.transfers.write(&batch.transfers, database)
     }
 
+    fn written(&self, _batch: IndexBatch) {
+        self.blobs.written();
+        self.resources.written();
+    }
+
     fn put_back(&self, batch: IndexBatch) {
-        self.blobs.rows.changed().note_all(batch.blobs);
-        self.resources.changed().note_all(batch.resources);
+        self.blobs.put_back();
+        self.resources.put_back();
         self.expectations.rows.changed().note_all(batch.expectations);
         self.digests.rows.changed().note_all(batch.digests);
         self.transfers.changed().note_all(batch.transfers);
     }
 
     fn reopen(&self, cause: Option<&DbError>) -> Result<Database, DbError> {
-        let database = open::anew(&self.path, &INDEX, &self.feed, cause)?;
-        self.blobs.rows.all_changed();
+        let database = open::anew(self.path(), &INDEX, &self.feed, cause)?;
+        self.readers.begin_anew();
+        self.blobs.write_anew(&database)?;
         self.resources.all_changed();
         self.expectations.rows.all_changed();
         self.digests.rows.all_changed();

@@ -1,5 +1,6 @@
 //! The index as its users see it: what is put is there, also after the end of the process.
 
+mod behind;
 mod damage;
 mod model;
 mod trouble;
@@ -145,12 +146,13 @@ fn a_url_has_at_most_sixteen_variants() {
 #[test]
 fn answers_are_bounded_and_those_with_a_blob_stay() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("index.db");
-    let database = crate::orm::Database::open(&path, &migrations::INDEX).unwrap();
-    let resources = resource::Resources::load_within(&database, 32).unwrap();
+    let (index, _) = open(folder.path());
+    let resources = &index.0.shelf.resources;
+    resources.set_limit(32);
     for number in 0..40 {
-        resources.put(answer(number, 1, 1, 1000 - number, (number < 20).then_some(number)));
+        index.put_resource(answer(number, 1, 1, 1000 - number, (number < 20).then_some(number)));
     }
+    assert!(index.flush());
     let kept = resources.all();
     assert!(kept.len() <= 32 && kept.len() >= 30, "{}", kept.len());
     assert_eq!(kept.iter().filter(|r| r.digest.is_some()).count(), 20);

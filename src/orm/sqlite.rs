@@ -102,6 +102,12 @@ impl Database {
         Ok(Self::around(connection, path, false))
     }
 
+    /// How long a statement waits for somebody else's lock before it gives up.
+    pub fn with_patience(self, patience: Duration) -> Result<Self, DbError> {
+        self.connection.busy_timeout(patience)?;
+        Ok(self)
+    }
+
     /// A statement that still runs when this says so is given up, with an error of kind
     /// [`Slow`](super::Kind::Slow).
     pub fn give_up_when(&mut self, late: impl FnMut() -> bool + Send + 'static) -> Result<(), DbError> {

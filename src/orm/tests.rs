@@ -2,6 +2,7 @@
 #![expect(dead_code, reason = "every column has a name for filters, and not every one is asked for here")]
 
 mod engines;
+mod kill;
 pub(crate) mod postgres;
 #[path = "../../tests/integration/support/postgres.rs"]
 pub(crate) mod server;

@@ -1,8 +1,8 @@
 //! One thread that writes what has changed, a batch at a time, so that nobody else waits for the disk.
 //!
 //! The writer pulls: callers change what they hold in memory, note the key in their set of changes and call
-//! [`Writer::mark`]; a moment later the thread takes the whole set and writes it in one transaction. The set
-//! is bounded by the number of keys, so nothing can pile up. A batch that cannot be written is put back, the
+//! [`Writer::mark`]; a moment later the thread takes the set, piece by piece where it is large, and writes each
+//! piece in one transaction. The set is bounded by the number of keys, so nothing can pile up. A batch that cannot be written is put back, the
 //! trouble is raised in [`Health`], and the thread tries again with growing pauses until it succeeds: callers
 //! see none of it. A database that is found damaged is replaced by its owner ([`Changes::reopen`]).
 //!
@@ -37,17 +37,27 @@ const TASKS: usize = 256;
 const TASK_TRIES: u32 = 5;
 /// How often a writer that is to end tries to get past somebody else's lock.
 const LAST_TRIES: u32 = 5;
+/// How long a writer that is to end goes on with what is left; whole batches, and the rest is not written.
+const LAST_LIMIT: Duration = Duration::from_secs(10);
 
 /// What a writer writes.
 pub trait Changes: Send + Sync + 'static {
     /// The keys of what changed.
     type Batch: Send;
 
-    /// Takes all that changed since the last time; none if nothing did.
+    /// Takes what changed since the last time, or a piece of it; none if nothing did.
     fn take(&self) -> Option<Self::Batch>;
+
+    /// Whether this was a piece, and the rest waits to be taken.
+    fn is_piece(&self, _batch: &Self::Batch) -> bool {
+        false
+    }
 
     /// Writes the present state of what changed; called inside a transaction.
     fn write(&self, batch: &Self::Batch, database: &Database) -> Result<(), DbError>;
+
+    /// The batch is committed.
+    fn written(&self, _batch: Self::Batch) {}
 
     /// The batch could not be written: it counts as changed still.
     fn put_back(&self, batch: Self::Batch);
@@ -83,6 +93,8 @@ struct Progress {
     stop: bool,
     /// How often that has failed.
     last_tries: u32,
+    /// Enough: end, whatever is left.
+    give_up: bool,
     /// The thread is gone.
     ended: bool,
 }
@@ -163,10 +175,17 @@ impl Writer {
         result.wait()
     }
 
-    /// Writes what is there and ends the thread; false if something could not be written. Closing again does
-    /// nothing more.
+    /// Writes what is there and ends the thread, within ten seconds and the batch that is being written then; false
+    /// if something could not be written. Closing again does nothing more.
     pub fn close(&self) -> bool {
+        self.close_within(LAST_LIMIT)
+    }
+
+    /// The same with another limit.
+    pub fn close_within(&self, limit: Duration) -> bool {
         self.state.ask_to_stop();
+        let waited = self.state.woken.wait_timeout_while(self.state.lock(), limit, |p| !p.ended);
+        waited.unwrap_or_else(PoisonError::into_inner).0.give_up = true;
         let handle = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         let joined = handle.is_none_or(|handle| handle.join().is_ok());
         let progress = self.state.lock();
@@ -235,7 +254,9 @@ impl<C: Changes> Thread<C> {
             self.do_tasks();
             let target = self.state.lock().marked;
             match self.write() {
-                Ok(()) => {
+                Ok(true) if self.state.lock().give_up => break,
+                Ok(true) => {}
+                Ok(false) => {
                     pause = FIRST_PAUSE;
                     self.succeeded(target);
                 }
@@ -279,16 +300,19 @@ impl<C: Changes> Thread<C> {
         tasks.into_iter().for_each(|task| task.committed(done.as_ref().err()));
     }
 
-    fn write(&mut self) -> Result<(), DbError> {
+    /// Writes what changed, or a piece of it; true if there is more.
+    fn write(&mut self) -> Result<bool, DbError> {
         let changes = Arc::clone(&self.changes);
-        let Some(batch) = changes.take() else { return self.database().map(drop) };
+        let Some(batch) = changes.take() else { return self.database().map(|_database| false) };
+        let is_piece = changes.is_piece(&batch);
         let result = self
             .database()
             .and_then(|database| database.transaction(|database| changes.write(&batch, database)));
-        if result.is_err() {
-            changes.put_back(batch);
+        match result {
+            Ok(()) => changes.written(batch),
+            Err(_) => changes.put_back(batch),
         }
-        result
+        result.map(|()| is_piece)
     }
 
     fn succeeded(&self, target: u64) {

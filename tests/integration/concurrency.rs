@@ -178,6 +178,49 @@ fn c11_trouble_in_the_index_is_no_clients_trouble() {
     }
 }
 
+/// Three hundred clients, a writer, a long list and a backup, while somebody holds the lock for three seconds.
+#[test]
+fn c11_three_hundred_clients_notice_no_lock() {
+    let (origin, a) = alone();
+    let script = |n: usize| Script::new(4096).seed(n as u64);
+    let urls: Vec<_> = (0..300).map(|n| origin.serve(&format!("/{n}"), script(n))).collect();
+    for (n, url) in urls.iter().enumerate().take(20) {
+        a.get(url).assert_whole(&script(n));
+    }
+    let outsiders = ["index.db", "state.db"].map(|file| {
+        let outsider = rusqlite::Connection::open(a.state_dir().join(file)).unwrap();
+        outsider.busy_timeout(Duration::from_secs(10)).unwrap();
+        outsider.execute_batch("BEGIN EXCLUSIVE").unwrap();
+        outsider
+    });
+    let clock = larder::clock::SystemClock::shared();
+    let begun = clock.instant();
+    let is_locked = || clock.instant().duration_since(begun) < Duration::from_secs(3);
+    let release = std::sync::Mutex::new(Some(outsiders));
+    let answers = at_once(301, |client| {
+        if client == 300 {
+            while is_locked() {
+                a.cli(&["ls", "--json"]).assert_code(0);
+            }
+            release.lock().unwrap().take().into_iter().flatten().for_each(|outsider| {
+                outsider.execute_batch("ROLLBACK").unwrap();
+            });
+            return 0;
+        }
+        let mut answers = 0;
+        while answers < 3 || (is_locked() && client % 10 == 0) {
+            let n = (client + answers * 7) % 300;
+            a.get(&urls[n]).assert_whole(&script(n));
+            answers += 1;
+        }
+        answers
+    });
+    println!("{} whole answers, no error, while the indexes were locked", answers.iter().sum::<usize>());
+    for (n, url) in urls.iter().enumerate() {
+        assert!(a.get(url).assert_whole(&script(n)).is_hit(), "{n}");
+    }
+}
+
 #[test]
 fn c12_clients_that_abort_leave_nothing_open() {
     let (origin, a) = alone();

@@ -207,7 +207,8 @@ fn judge_both(folder: &Path, promised: &Promised) -> Result<(), String> {
     let (cache, index) = open(folder)?;
     cache.reconcile(|| false).map_err(|error| error.to_string())?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let rows = index.blobs();
+    let mut rows = Vec::new();
+    index.each_blob(|blob| rows.push(blob));
     for row in &rows {
         let Some(blob) = runtime.block_on(cache.open_proven(&row.digest)) else {
             return Err(format!("the index tells of {} and the disk has no such bytes", row.digest));

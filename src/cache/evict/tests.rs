@@ -6,6 +6,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use proptest::prelude::*;
 
 use super::*;
+use crate::index::BlobRecord;
+use std::sync::Arc;
 
 /// Blobs as the index would have them.
 #[derive(Default)]
@@ -16,13 +18,14 @@ struct Shelf {
 }
 
 impl Rows for Shelf {
-    fn row(&self, digest: &Digest) -> Option<Arc<BlobRecord>> {
+    fn row(&self, digest: &Digest) -> Option<HeldBlob> {
         self.looks.set(self.looks.get() + 1);
-        self.blobs.get(digest).cloned()
+        self.blobs.get(digest).map(|blob| HeldBlob::from(&**blob))
     }
 
-    fn all(&self) -> Vec<Arc<BlobRecord>> {
-        self.blobs.values().cloned().collect()
+    fn each(&self, take: &mut dyn FnMut(HeldBlob)) {
+        self.looks.set(self.looks.get() + self.blobs.len() as u64);
+        self.blobs.values().for_each(|blob| take(HeldBlob::from(&**blob)));
     }
 
     fn totals(&self) -> Totals {
@@ -104,7 +107,7 @@ fn pins_stay_until_they_are_lifted_and_the_future_is_old() {
     assert_eq!(shelf.choose(&order, 100, 100), [3]);
     shelf.pinned.clear();
     assert!(shelf.choose(&order, 100, 100).is_empty(), "it comes back by being added");
-    order.add(&blob(1, 10, 5, 0), Timestamp(100));
+    order.add(HeldBlob::from(&blob(1, 10, 5, 0)), Timestamp(100));
     assert_eq!(shelf.choose(&order, 100, 100), [1]);
 }
 
@@ -114,7 +117,7 @@ fn what_is_used_after_it_was_queued_stays_longer() {
     let order = Order::default();
     assert_eq!(shelf.choose(&order, 1, 10), [1]);
     shelf.use_it(digest(2), 20);
-    order.add(&blob(5, 10, 30, 0), Timestamp(30));
+    order.add(HeldBlob::from(&blob(5, 10, 30, 0)), Timestamp(30));
     shelf.blobs.insert(digest(5), Arc::new(blob(5, 10, 30, 0)));
     assert_eq!(shelf.choose(&order, 100, 40), [3, 4, 5, 2]);
 }
@@ -140,8 +143,9 @@ proptest! {
     fn the_choice_is_that_of_sorting(
         steps in prop::collection::vec((0_u64..20, 0_u8..4), 0..60),
         need in 1_u64..400,
+        least in prop::sample::select(vec![1, 2, 5, LEAST]),
     ) {
-        let (mut shelf, order) = (Shelf::default(), Order::default());
+        let (mut shelf, order) = (Shelf::default(), Order { least, ..Order::default() });
         for (now, (name, step)) in steps.into_iter().enumerate() {
             let now = now as u64 + 1;
             match step {
@@ -151,11 +155,11 @@ proptest! {
                 _ => {
                     let new = blob(name, 10 + name, now, 0);
                     shelf.blobs.insert(new.digest, Arc::new(new.clone()));
-                    order.add(&new, Timestamp(now));
+                    order.add(HeldBlob::from(&new), Timestamp(now));
                 }
             }
         }
-        let mut left: Vec<_> = shelf.all();
+        let mut left: Vec<_> = shelf.blobs.values().cloned().collect();
         let mut wanted = Vec::new();
         let mut freed = 0;
         while freed < need && !left.is_empty() {
@@ -190,7 +194,7 @@ fn hits_of_ours(load: &[u64], room: usize) -> f64 {
         }
         let new = blob(*name, 1, now, 0);
         shelf.blobs.insert(new.digest, Arc::new(new.clone()));
-        order.add(&new, Timestamp(now));
+        order.add(HeldBlob::from(&new), Timestamp(now));
     }
     println!("{} rows were looked at for {} misses", shelf.looks.get(), load.len() - hits);
     assert!(shelf.looks.get() <= 2 * load.len() as u64, "a step looks at few rows");

@@ -134,6 +134,43 @@ fn marks_after_closing_stay_in_memory() {
     assert!(!index.close());
 }
 
+/// Puts so many blobs and answers while nothing can be written, and closes.
+fn stop_with(rows: u64) -> (tempfile::TempDir, Duration, bool) {
+    let folder = tempfile::tempdir().unwrap();
+    let (index, _) = open(folder.path());
+    assert!(index.flush());
+    let outsider = rusqlite::Connection::open(folder.path().join("index.db")).unwrap();
+    outsider.execute_batch("BEGIN EXCLUSIVE").unwrap();
+    for number in 0..rows {
+        index.put_blob(blob(number, 1));
+        index.used(&digest(number), NOON);
+    }
+    outsider.execute_batch("ROLLBACK").unwrap();
+    let clock = crate::clock::SystemClock::shared();
+    let begun = clock.instant();
+    let all = index.close();
+    (folder, clock.instant().duration_since(begun), all)
+}
+
+#[test]
+fn what_waits_at_the_stop_is_written_piece_by_piece() {
+    let (folder, _, all) = stop_with(50_000);
+    assert!(all);
+    let (index, _) = open(folder.path());
+    assert_eq!(index.totals(), Totals { blobs: 50_000, bytes: 50_000, again_bytes: 50_000 });
+}
+
+#[test]
+#[ignore = "takes a minute"]
+fn a_stop_with_a_million_rows_is_bounded() {
+    let (folder, took, all) = stop_with(1_000_000);
+    let blobs = open(folder.path()).0;
+    blobs.wait_until_read(|| false);
+    println!("stopped in {took:?}, all written: {all}, {} rows are there", blobs.totals().blobs);
+    assert!(took < Duration::from_secs(20), "{took:?}");
+    assert!(blobs.totals().blobs.is_multiple_of(20_000), "whole pieces only");
+}
+
 /// The other half of the test below: writes, says what is flushed, goes on writing until it dies.
 #[test]
 #[ignore = "run by another test, in a process of its own"]

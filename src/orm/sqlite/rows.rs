@@ -10,7 +10,8 @@ use super::Database;
 use crate::orm::dialect::{Dialect, Rendered};
 use crate::orm::statements::{self, Statements};
 use crate::orm::{
-    Action, Cell, CellSource, Change, Condition, DbError, Engine, Operation, Outcome, Select, TableSpec,
+    Action, Cell, CellSource, Change, Column, Condition, DbError, Engine, Field, Operation, Outcome, Record,
+    Select, TableSpec,
 };
 
 impl Engine for Database {
@@ -99,6 +100,26 @@ impl Engine for Database {
 }
 
 impl Database {
+    /// All values of one column, each handed to `take` until it has enough.
+    pub fn column<R: Record, T: Field>(
+        &self,
+        column: Column<R, T>,
+        mut take: impl FnMut(T) -> ControlFlow<()>,
+    ) -> Result<(), DbError> {
+        let (table, column) = (R::TABLE.name, column.name());
+        let mut statement =
+            self.connection.prepare_cached(&format!("SELECT \"{column}\" FROM \"{table}\""))?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let value = T::decode(row.cell(0))
+                .map_err(|error| DbError::Field { table, source: error.in_column(column) })?;
+            if take(value).is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
     fn texts(&self, table: &'static TableSpec) -> Arc<Statements> {
         let mut known = self.statements.borrow_mut();
         Arc::clone(
