@@ -33,13 +33,9 @@ impl Asking {
     }
 }
 
-/// The client itself.
-pub(crate) fn run(proxy: &str, url: &str, at_ms: u64, digest: &str) {
-    while now_ms() < at_ms {
-        std::thread::sleep(Duration::from_millis(1));
-    }
+/// Asks, and reads the head: what follows is the body, and whether it is said to come from a neighbour.
+pub(crate) fn ask(proxy: &str, url: &str, stated: &str) -> (BufReader<TcpStream>, bool) {
     let mut stream = TcpStream::connect(proxy).unwrap();
-    let stated = if digest == "-" { String::new() } else { format!("Larder-Digest: {digest}\r\n") };
     let host = url.split('/').nth(2).unwrap();
     write!(stream, "GET {url} HTTP/1.1\r\nHost: {host}\r\n{stated}Connection: close\r\n\r\n").unwrap();
     let mut from = BufReader::with_capacity(256 * 1024, stream);
@@ -48,6 +44,16 @@ pub(crate) fn run(proxy: &str, url: &str, at_ms: u64, digest: &str) {
         from_peer |= line.contains("peer ");
         line.clear();
     }
+    (from, from_peer)
+}
+
+/// The client itself.
+pub(crate) fn run(proxy: &str, url: &str, at_ms: u64, digest: &str) {
+    while now_ms() < at_ms {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let stated = if digest == "-" { String::new() } else { format!("Larder-Digest: {digest}\r\n") };
+    let (mut from, from_peer) = ask(proxy, url, &stated);
     let (mut hasher, mut piece) = (Hasher::new(), vec![0; 256 * 1024]);
     loop {
         match from.read(&mut piece) {
@@ -61,6 +67,6 @@ pub(crate) fn run(proxy: &str, url: &str, at_ms: u64, digest: &str) {
     println!("{}", serde_json::to_string(&done).unwrap());
 }
 
-fn now_ms() -> u64 {
+pub(crate) fn now_ms() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis() as u64
 }

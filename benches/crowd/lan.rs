@@ -33,9 +33,15 @@ impl Lan {
         ip("link set br0 up");
         let mut lan = Self { holders: Vec::new() };
         (1..=machines).chain([ORIGIN]).for_each(|number| lan.add(number));
-        let shape = format!("tc qdisc add dev e0 root tbf rate {mbit}mbit burst 64kb latency 50ms");
-        run(lan.inside(ORIGIN).args(shape.split(' ')));
+        lan.shape(ORIGIN, mbit);
         lan
+    }
+
+    /// From now on a machine's link sends no more than so many Mbit a second.
+    pub(crate) fn shape(&self, number: usize, mbit: u64) {
+        let burst = (mbit / 8).max(64);
+        let shape = format!("tc qdisc add dev e0 root tbf rate {mbit}mbit burst {burst}kb latency 50ms");
+        run(self.inside(number).args(shape.split(' ')));
     }
 
     fn add(&mut self, number: usize) {

@@ -1,9 +1,10 @@
 //! What a crowd costs: real nodes in network namespaces on one bridge, an origin behind a link of 100 Mbit/s, and
 //! everybody asks for one file that nobody has within 50 ms.
 //!
-//! `cargo bench --bench crowd -- [url|digest|no-ranges|killed] [nodes…]` prints, for each number of nodes, the bytes
+//! `cargo bench --bench crowd -- [url|digest|no-ranges|killed|readers] [nodes…]` prints, for each number of nodes, the bytes
 //! that left the origin's link by the file's size (headers included), and when the last node was done, beside the time
 //! one node alone needs. `killed` ends the node that fetches with SIGKILL when half of the file has left the origin.
+//! `readers` has one holder instead, with four places for readers: see [`readers`].
 //! `LARDER_BENCH_MIB` and `LARDER_BENCH_MBIT` change the file and the link. It wants root, `ip`, `tc` with `tbf`,
 //! `unshare` and `nsenter`, keeps what it writes in memory (`/dev/shm`), and leaves nothing behind.
 #![expect(
@@ -21,6 +22,7 @@ mod client;
 mod lan;
 mod node;
 mod origin;
+mod readers;
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -61,6 +63,7 @@ fn main() {
     match words.as_slice() {
         ["as-origin", address, ranges] => origin::run(address, size(), *ranges == "ranges"),
         ["as-client", proxy, url, at, digest] => client::run(proxy, url, at.parse().unwrap(), digest),
+        ["as-reader", proxy, url, seconds] => readers::read(proxy, url, seconds.parse().unwrap()),
         _ if std::env::var_os(INSIDE).is_none() => lan::enter_again(INSIDE),
         words => measure(words),
     }
@@ -68,6 +71,9 @@ fn main() {
 
 fn measure(words: &[&str]) {
     let numbers: Vec<usize> = words.iter().filter_map(|word| word.parse().ok()).collect();
+    if words.contains(&"readers") {
+        return readers::measure(&numbers);
+    }
     let numbers = if numbers.is_empty() { vec![1, 2, 4, 8, 16] } else { numbers };
     let named = |word: &str, variant| words.contains(&word).then_some(variant);
     let mut variants: Vec<Variant> = [
@@ -113,7 +119,7 @@ fn measure(words: &[&str]) {
 fn run(variant: Variant, count: usize) -> Outcome {
     let lan = Lan::new(count, mbit());
     let _origin = lan.start_origin(variant != Variant::NoRanges);
-    let mut nodes: Vec<Node> = (1..=count).map(|number| Node::start(&lan, number)).collect();
+    let mut nodes: Vec<Node> = (1..=count).map(|number| Node::start(&lan, number, "")).collect();
     nodes.iter().for_each(|node| node.wait_for_neighbours(count - 1));
     let right = origin::digest(size());
     let stated = if variant == Variant::Digest { &right } else { "-" };

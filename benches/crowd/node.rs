@@ -1,7 +1,7 @@
 //! One real node.
 
 use std::os::unix::fs::PermissionsExt as _;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use super::client::Asking;
@@ -20,15 +20,15 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// Starts it with an empty cache.
-    pub(crate) fn start(lan: &Lan, number: usize) -> Self {
+    /// Starts it with an empty cache, and these lines more about peers.
+    pub(crate) fn start(lan: &Lan, number: usize, peers: &str) -> Self {
         let home = tempfile::tempdir_in("/dev/shm").unwrap();
         let at = home.path().display();
         let config = format!(
             "site = \"bench\"\nsecret_file = \"{at}/secret\"\nstate_dir = \"{at}/state\"\nnode_name = \"n{number}\"\n\
              [cache]\ndir = \"{at}/cache\"\nmin_free = \"1MiB\"\n[proxy]\nlisten = [\"127.0.0.1:8098\"]\n\
              [admin]\nlisten = [\"127.0.0.1:8097\"]\n[peers]\nlisten = [\"10.98.0.{number}:8096\"]\n\
-             broadcast = [\"10.98.0.255:8096\"]\n[log]\nlevel = \"info,larder=debug\"\nformat = \"text\"\n"
+             broadcast = [\"10.98.0.255:8096\"]\n{peers}\n[log]\nlevel = \"info,larder=debug\"\nformat = \"text\"\n"
         );
         std::fs::write(home.path().join("larder.toml"), config).unwrap();
         let secret = home.path().join("secret");
@@ -73,6 +73,14 @@ impl Node {
         let command = command.arg(std::env::current_exe().unwrap());
         let command = command.args(["as-client", "127.0.0.1:8098", &lan.url(), &at_ms.to_string(), digest]);
         Asking::new(command.stdout(Stdio::piped()).spawn().unwrap())
+    }
+
+    /// A client on its machine that reads the file again and again for so many seconds.
+    pub(crate) fn read(&self, lan: &Lan, seconds: u64) -> Child {
+        let mut command = lan.inside(self.number);
+        let command = command.arg(std::env::current_exe().unwrap());
+        let command = command.args(["as-reader", "127.0.0.1:8098", &lan.url(), &seconds.to_string()]);
+        command.stdout(Stdio::piped()).spawn().unwrap()
     }
 
     /// What the command line says of it; its admin socket is a file, and needs no namespace.
