@@ -23,3 +23,7 @@ endurance *names:
 # Fuzzes what the network can reach, each target for so many seconds.
 fuzz *args:
     .ci/fuzz {{args}}
+
+# Plays the crowd in one thread: `just sim 500 1000` is 500 nodes, a thousand seeds each.
+sim nodes="100" seeds="20":
+    LARDER_SIM_NODES={{nodes}} LARDER_SIM_SEEDS={{seeds}} cargo test --locked --test simulation --release -- --nocapture
