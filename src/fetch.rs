@@ -51,7 +51,7 @@ pub use ledger::{From, Ledger, Traffic};
 pub use lend::Lending;
 pub use measures::Measures;
 pub use neighbours::Neighbours;
-pub use outcome::{Bytes, CacheStatus, Given, Head, Held, Reply, Slice, Switched};
+pub use outcome::{Bytes, CacheStatus, Given, Head, Held, HeldFile, Reply, Slice, Switched};
 pub use prefetch::Fetched;
 pub use reasons::{Explanation, Reason};
 pub use running::Running;

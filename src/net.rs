@@ -14,6 +14,7 @@ pub mod listener;
 pub mod patience;
 pub mod precedence;
 pub mod sendfile;
+pub mod socket;
 pub mod srv;
 pub mod throttle;
 pub mod udp;

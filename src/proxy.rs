@@ -14,6 +14,7 @@ mod connect;
 mod direct;
 mod forward;
 mod guard;
+mod handover;
 mod hops;
 mod intercept;
 mod listener;
@@ -31,6 +32,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use http::HeaderValue;
 
+use crate::clock::SharedClock;
 use crate::fetch::Engine;
 use crate::mirror::Mirrors;
 use crate::net::sendfile::Standin;
@@ -38,6 +40,8 @@ use crate::origin::{Origin, Reach};
 use crate::rest::Hosts;
 use crate::shutdown::{Drain, Shutdown};
 use crate::tls::NodeId;
+
+use handover::Handover;
 
 pub use intercept::{Config as InterceptConfig, HostPattern, Interceptor, OnRefusal, PatternError};
 pub use settings::Config;
@@ -67,6 +71,8 @@ pub struct Parts {
     pub own_addresses: Arc<ArcSwap<Vec<IpAddr>>>,
     /// The addresses the administration listens on.
     pub admin: Vec<SocketAddr>,
+    /// Time.
+    pub clock: SharedClock,
     /// Where tunnels are waited for.
     pub drain: Drain,
     /// When to stop.
@@ -85,6 +91,8 @@ struct Inner {
     via: HeaderValue,
     /// What stands for files on their way out.
     standin: Standin,
+    /// Files that clients of this machine fetch.
+    handover: Handover,
     hosts: Hosts,
     own_addresses: Arc<ArcSwap<Vec<IpAddr>>>,
     admin: Vec<SocketAddr>,
@@ -106,6 +114,7 @@ impl Proxy {
             pseudonym,
             via: via.unwrap_or(HeaderValue::from_static("1.1 larder")),
             standin: Standin::new(),
+            handover: Handover::new(parts.clock),
             hosts: parts.hosts,
             own_addresses: parts.own_addresses,
             admin: parts.admin,

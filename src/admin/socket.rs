@@ -5,11 +5,11 @@
 //! ends; one left by a dead daemon is replaced, one with a living daemon behind it is an error.
 
 use std::io;
-use std::os::unix::fs::PermissionsExt as _;
-use std::os::unix::net::UnixStream as BlockingStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use tokio::net::{UnixListener, UnixStream};
+use tokio::net::UnixStream;
+
+use crate::net::socket::SocketFile;
 
 /// The group whose members administer the daemon.
 const GROUP: &str = "larder";
@@ -17,10 +17,7 @@ const GROUP: &str = "larder";
 /// The bound socket; the file is removed on drop.
 #[derive(Debug)]
 pub struct AdminSocket {
-    listener: UnixListener,
-    path: PathBuf,
-    /// Identifies our file, so that a successor's is left alone.
-    inode: u64,
+    socket: SocketFile,
     /// Whether the mode alone says who may come in.
     by_group: bool,
 }
@@ -28,22 +25,20 @@ pub struct AdminSocket {
 impl AdminSocket {
     /// Binds the socket; needs a runtime.
     pub fn bind(path: &Path) -> io::Result<Self> {
-        remove_stale(path)?;
-        let listener = UnixListener::bind(path)?;
-        // Until here the umask kept others from connecting, which needs the right to write.
+        let socket = SocketFile::bind(path)?;
         let by_group = give_to_group(path);
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o660))?;
-        Ok(Self { listener, path: path.to_owned(), inode: inode(path).unwrap_or_default(), by_group })
+        socket.set_mode(0o660)?;
+        Ok(Self { socket, by_group })
     }
 
     /// Where it is.
     pub fn path(&self) -> &Path {
-        &self.path
+        self.socket.path()
     }
 
     /// The next caller, who it is, and whether he is trusted.
     pub(super) async fn accept(&self) -> io::Result<(UnixStream, SocketUser, bool)> {
-        let (stream, _) = self.listener.accept().await?;
+        let stream = self.socket.accept().await?;
         let uid = stream.peer_cred()?.uid();
         let trusted = self.by_group || uid == 0 || uid == rustix::process::geteuid().as_raw();
         Ok((stream, SocketUser(uid), trusted))
@@ -59,32 +54,6 @@ impl SocketUser {
     pub(super) fn name(&self) -> String {
         let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
         user_name(&users, self.0).unwrap_or_else(|| format!("uid {}", self.0))
-    }
-}
-
-impl Drop for AdminSocket {
-    fn drop(&mut self) {
-        if inode(&self.path) != Some(self.inode) {
-            return;
-        }
-        if let Err(error) = std::fs::remove_file(&self.path) {
-            tracing::debug!(%error, "the admin socket could not be removed");
-        }
-    }
-}
-
-fn remove_stale(path: &Path) -> io::Result<()> {
-    use std::os::unix::fs::FileTypeExt as _;
-    match std::fs::symlink_metadata(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(error),
-        Ok(meta) if !meta.file_type().is_socket() => {
-            Err(io::Error::new(io::ErrorKind::AlreadyExists, "there is a file that is no socket"))
-        }
-        Ok(_) => match BlockingStream::connect(path) {
-            Ok(_) => Err(io::Error::new(io::ErrorKind::AddrInUse, "another daemon answers there")),
-            Err(_) => std::fs::remove_file(path),
-        },
     }
 }
 
@@ -110,13 +79,10 @@ fn user_name(users: &str, uid: u32) -> Option<String> {
     })
 }
 
-fn inode(path: &Path) -> Option<u64> {
-    use std::os::unix::fs::MetadataExt as _;
-    std::fs::symlink_metadata(path).ok().map(|meta| meta.ino())
-}
-
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
 
     #[tokio::test]

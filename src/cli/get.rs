@@ -3,6 +3,7 @@
 //! Through the daemon if one answers, else with the same engine in this process. A file appears under its
 //! name only when it is whole and right; until then it is `FILE.part`, and a later `get` goes on from there.
 
+mod fetched;
 mod job;
 mod list;
 mod mget;

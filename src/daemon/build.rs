@@ -89,6 +89,7 @@ impl House {
             hosts: Hosts::new(names),
             own_addresses: Arc::clone(&own_addresses),
             admin: admin.to_vec(),
+            clock: Arc::clone(&clock),
             drain: drain.clone(),
             stop: stop.clone(),
         });

@@ -1,6 +1,7 @@
 //! All listening sockets, bound before anything else happens: all or nothing.
 
 use std::net::SocketAddr;
+use std::path::Path;
 
 use tokio::net::TcpListener;
 
@@ -8,6 +9,7 @@ use super::DaemonError;
 use crate::admin::{AdminSocket, Listeners};
 use crate::config::Config;
 use crate::net::listener::{Inherited, bind_all};
+use crate::net::socket::SocketFile;
 use crate::tls;
 
 /// The sockets of one node.
@@ -15,6 +17,8 @@ use crate::tls;
 pub(super) struct Ports {
     pub(super) proxy: Vec<TcpListener>,
     pub(super) admin: Listeners,
+    /// Where `larder get` fetches files; none where it cannot be.
+    pub(super) files: Option<SocketFile>,
     /// None where the node works alone.
     pub(super) peers: Vec<TcpListener>,
     /// For mORMot peers, where they are wanted and there is an interface.
@@ -45,7 +49,8 @@ impl Ports {
         let socket = AdminSocket::bind(path).map_err(|error| {
             DaemonError::failed(format!("cannot listen on {} (admin.socket): {error}", path.display()))
         })?;
-        Ok(Self { proxy, admin: Listeners { tcp, tls, socket: Some(socket) }, peers, mormot })
+        let files = files(path);
+        Ok(Self { proxy, admin: Listeners { tcp, tls, socket: Some(socket) }, files, peers, mormot })
     }
 
     /// Where the doors are.
@@ -72,6 +77,15 @@ impl Ports {
             }
         }
     }
+}
+
+/// A socket beside the admin's, open to everybody of this machine: it gives nothing without a ticket of a door.
+/// Without it bytes go by the doors as ever.
+fn files(admin: &Path) -> Option<SocketFile> {
+    let stem = admin.file_stem()?.to_str()?;
+    let path = admin.with_file_name(format!("{stem}-files.sock"));
+    let bound = SocketFile::bind(&path).and_then(|socket| socket.set_mode(0o666).map(|()| socket));
+    bound.inspect_err(|error| tracing::debug!(%error, path = %path.display(), "no socket for files")).ok()
 }
 
 fn addresses(listeners: &[TcpListener]) -> Vec<SocketAddr> {

@@ -21,6 +21,7 @@ use crate::config::{Config, Sources};
 use crate::mormot;
 use crate::net::interface::{self, Interface};
 use crate::net::listener::raise_file_limit;
+use crate::net::socket::SocketFile;
 use crate::rest::Token;
 use crate::seal::Secret;
 use crate::shutdown::Shutdown;
@@ -105,12 +106,12 @@ fn begin(start: Start) -> Result<Running, DaemonError> {
     let server = admin::Server::new(&start.config.admin, token, parts, end.clone());
     ports.announce();
     tracing::info!(proxy = ?ports.proxy_addresses(), node = %house.identity.node(), "ready");
-    let Ports { proxy, admin, peers, mormot: listener } = ports;
+    let Ports { proxy, admin, files, peers, mormot: listener } = ports;
     let config = Arc::new(start.config);
     let interfaces = interfaces(&house, &config);
     let mut services = Services::new();
     house.limits.prepare(config.rates(), config.limits.clone());
-    spawn_services(&mut services, &house, proxy, &interfaces, &stop);
+    spawn_services(&mut services, &house, (proxy, files), &interfaces, &stop);
     spawn_own_addresses(&mut services, &house, &config, &interfaces, &stop);
     spawn_admin(&mut services, server, admin, end.clone());
     if with_peers {
@@ -186,12 +187,19 @@ fn note_own_addresses(house: &House, config: &Config, list: &[Interface]) {
 fn spawn_services(
     services: &mut Services,
     house: &House,
-    proxy: Vec<tokio::net::TcpListener>,
+    (proxy, files): (Vec<tokio::net::TcpListener>, Option<SocketFile>),
     interfaces: &watch::Sender<Vec<Interface>>,
     stop: &Shutdown,
 ) {
     let (doors, closing, drain) = (house.proxy.clone(), stop.clone(), house.drain.clone());
     services.spawn(async move { doors.run(proxy, closing, drain).await.map_err(DaemonError::failed) });
+    if let Some(files) = files {
+        let (doors, closing, drain) = (house.proxy.clone(), stop.clone(), house.drain.clone());
+        services.spawn(async move {
+            doors.hand_over(files, closing, drain).await;
+            Ok(())
+        });
+    }
     let (keeper, until) = (house.clone(), stop.clone());
     services.spawn(async move {
         chores::run(keeper, until).await;

@@ -63,6 +63,14 @@ pub struct Held {
     pub(super) line: Option<Arc<Line>>,
 }
 
+/// A held thing as a file, for whoever can use one in the place of bytes.
+#[derive(Debug)]
+pub struct HeldFile {
+    blob: Blob,
+    ledger: Ledger,
+    going: Option<Going>,
+}
+
 /// A head as it is kept, and perhaps as it goes out.
 #[derive(Debug, Clone)]
 pub struct Head {
@@ -105,6 +113,26 @@ impl Reply {
             }
         }
         self
+    }
+}
+
+impl HeldFile {
+    /// Open for reading alone.
+    pub fn file(&self) -> &std::fs::File {
+        self.blob.file()
+    }
+
+    /// How many bytes it has.
+    pub fn size(&self) -> u64 {
+        self.blob.size()
+    }
+
+    /// Its reader has it.
+    pub fn delivered(self) {
+        self.ledger.delivered(From::Cache, self.blob.size());
+        if let Some(going) = &self.going {
+            going.took(self.blob.size());
+        }
     }
 }
 
@@ -183,6 +211,18 @@ impl Held {
         match &self.line {
             Some(line) => line::watched(body, line, wanted, running),
             None => body,
+        }
+    }
+
+    /// The whole as a file, where it lies in the store and needs no proof.
+    pub fn file(&self) -> Option<HeldFile> {
+        match &self.bytes {
+            Bytes::Blob(blob, ledger) if self.slice.is_none() && self.head.status == 200 => Some(HeldFile {
+                blob: blob.clone(),
+                ledger: ledger.clone(),
+                going: self.line.as_ref().map(|line| Going::new(line, Some(blob.size()))),
+            }),
+            Bytes::Blob(..) | Bytes::None | Bytes::Growing(..) | Bytes::Proving(..) => None,
         }
     }
 

@@ -21,7 +21,7 @@ const HOP_BY_HOP: [&str; 10] = [
 /// Fields that are meant for the other end, whoever names them in `Connection` (RFC 9110 section 7.6.1): a
 /// message without them would mean something else. One client could strip another's conditions off a stored
 /// answer, or an origin's `private` off its own.
-const END_TO_END: [&str; 34] = [
+const END_TO_END: [&str; 35] = [
     "accept-encoding",
     "accept-ranges",
     "age",
@@ -45,6 +45,7 @@ const END_TO_END: [&str; 34] = [
     "if-none-match",
     "if-range",
     "if-unmodified-since",
+    "larder-descriptor",
     "larder-digest",
     "larder-peers",
     "last-modified",

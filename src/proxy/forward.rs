@@ -12,7 +12,7 @@ use super::hops;
 use super::intercept::{self, Inside};
 use super::mirror::Mirrored;
 use super::stream::Abort;
-use super::{Proxy, pac, respond};
+use super::{Proxy, handover, pac, respond};
 use crate::digest::{DigestError, Stated};
 use crate::fetch::Want;
 use crate::http::{Body, Interim, InterimOutlet, Target, boxed, hop_by_hop_removed};
@@ -120,6 +120,11 @@ impl Proxy {
             self.0.engine.forward(request, &entered.target, &entered.reach).await
         };
         let reply = reply.map_err(|error| respond::problem(&error))?;
+        if !matches!(entered.door, Door::Mirror(_))
+            && let Some(response) = self.handed(&reply, (&parts.method, &parts.headers, &asked), visit.client)
+        {
+            return Ok(response);
+        }
         let mut response = respond::response(reply, &parts.method, &asked, self.via(), &visit.abort);
         match entered.door {
             Door::Proxy => Ok(response),
@@ -166,7 +171,7 @@ impl Proxy {
     /// The fields that go on, and our own.
     fn end_to_end(&self, received: &HeaderMap) -> HeaderMap {
         let mut headers = hop_by_hop_removed(received);
-        for name in ["host", STATED, PEERS, "expect"] {
+        for name in ["host", STATED, PEERS, handover::ASKED, "expect"] {
             headers.remove(name);
         }
         intercept::join_cookies(&mut headers);

@@ -88,7 +88,7 @@ pub(super) fn closing(mut response: Response<Body>) -> Response<Body> {
     response
 }
 
-fn sign(response: &mut Response<Body>, status: &CacheStatus, via: &HeaderValue) {
+pub(super) fn sign(response: &mut Response<Body>, status: &CacheStatus, via: &HeaderValue) {
     let headers = response.headers_mut();
     if *status == CacheStatus::hit() {
         headers.append(CACHE_STATUS, HIT);

@@ -99,6 +99,62 @@ fn get_through_a_daemon_fills_its_store() {
 }
 
 #[test]
+fn what_is_held_is_handed_to_get_as_a_file_of_its_own() {
+    use std::io::{Read as _, Write as _};
+    use std::os::unix::fs::MetadataExt as _;
+    let origin = Origin::start();
+    let a = Larder::new("a").start();
+    let script = Script::new(9 * MIB + 7);
+    let url = origin.serve("/f.bin", script.clone());
+    a.get(&url).assert_whole(&script);
+    let blob = a.wait_for_blob(&script.digest());
+    let given = || a.count("/traffic/bytes_to_clients");
+    let (before, out) = (given(), a.home().join("out.bin"));
+    let get = |more: &[&str]| a.cli(&[&["get", &url, "-o", out.to_str().unwrap(), "--json"], more].concat());
+    let told: serde_json::Value = serde_json::from_str(&get(&[]).assert_code(0).stdout).unwrap();
+    assert_eq!((told[0]["source"].as_str(), told[0]["size"].as_u64()), (Some("cache"), Some(script.size)));
+    assert!(std::fs::read(&out).unwrap() == script.body());
+    assert_eq!(a.log().matches("handed a file over").count(), 1);
+    assert_eq!(given() - before, script.size, "it counts as delivered");
+    // the file is the user's own: another inode, one name, and writing to it changes no blob
+    let (mine, theirs) = (std::fs::metadata(&out).unwrap(), std::fs::metadata(&blob).unwrap());
+    assert_ne!((mine.dev(), mine.ino()), (theirs.dev(), theirs.ino()));
+    assert_eq!((mine.nlink(), theirs.nlink(), theirs.mode() & 0o777), (1, 1, 0o444));
+    std::fs::write(&out, b"mine").unwrap();
+    a.verify_all_blobs();
+    // what is held to a rate goes as bytes
+    get(&["--limit-rate", "1GB"]).assert_code(0);
+    assert!(std::fs::read(&out).unwrap() == script.body());
+    assert_eq!(a.log().matches("handed a file over").count(), 1);
+
+    let ask = || a.ask(&url).field("Larder-Descriptor", "yes");
+    assert_eq!(ask().range("0-9").send().status, 206);
+    let answer = ask().send();
+    assert_eq!((answer.status, answer.body.len()), (204, 0));
+    let told = answer.field("Larder-Descriptor").unwrap().to_owned();
+    let (ticket, rest) = told.split_once(' ').unwrap();
+    let (size, path) = rest.split_once(' ').unwrap();
+    assert_eq!(size, script.size.to_string());
+    assert_eq!(std::fs::metadata(path).unwrap().mode() & 0o777, 0o666);
+    let show = |ticket: &str| {
+        let mut stream = std::os::unix::net::UnixStream::connect(path).unwrap();
+        stream.write_all(ticket.as_bytes()).unwrap();
+        let mut said = Vec::new();
+        stream.read_to_end(&mut said).unwrap();
+        said
+    };
+    assert_eq!(show(&"0".repeat(32)), b"", "nothing without a ticket");
+    assert_eq!((show(ticket), show(ticket)), (b"+".to_vec(), Vec::new()), "a ticket is good once");
+    let new = origin.serve("/new.bin", script.clone());
+    assert_eq!(
+        a.ask(&new).field("Larder-Descriptor", "yes").send().status,
+        200,
+        "what is not held comes as bytes"
+    );
+    assert!(origin.gets("/new.bin")[0].field("Larder-Descriptor").is_none());
+}
+
+#[test]
 fn the_looking_commands_answer_in_tables_and_json() {
     let site = Site::new();
     let origin = Origin::start();

@@ -10,6 +10,7 @@ use http::{Response, StatusCode};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 
+use super::fetched::{self, Ticket};
 use super::list::{self, Place, Thing};
 use super::part::{self, Part};
 use super::progress::{Bars, Progress};
@@ -201,7 +202,21 @@ impl Getter {
         } else if part.length() > 0 {
             part.restart()?;
         }
-        let response = self.follow(thing, fields).await?;
+        // a file cannot be held to a rate, nor be the rest of another one
+        let may_be_file = self.way.is_daemon() && part.length() == 0 && args.limit_rate.is_none();
+        if may_be_file {
+            insert(&mut fields, HeaderName::from_static(fetched::FIELD), "yes");
+        }
+        let mut response = self.follow(thing, fields.clone()).await?;
+        if let Some(ticket) = Ticket::of(&response) {
+            match self.place(&ticket, &response, part, progress).await {
+                Ok(source) => return Ok(source),
+                Err(error) => tracing::debug!(%error, "a file cannot be fetched: asked for its bytes"),
+            }
+            part.restart()?;
+            fields.remove(fetched::FIELD);
+            response = self.follow(thing, fields).await?;
+        }
         match response.status() {
             StatusCode::OK => part.restart()?,
             StatusCode::PARTIAL_CONTENT if goes_on(&response, part) => {}
@@ -222,6 +237,35 @@ impl Getter {
         let source = source(&response);
         progress.begin(part.length(), left.map(|left| left + part.length()), &source);
         self.receive(response, part, progress).await?;
+        Ok(source)
+    }
+
+    /// Takes the daemon's file in the place of its bytes.
+    async fn place(
+        &self,
+        ticket: &Ticket,
+        response: &Response<Incoming>,
+        part: &mut Part,
+        progress: &Progress,
+    ) -> std::io::Result<String> {
+        let file = tokio::task::block_in_place(|| ticket.fetch())?;
+        let tag = text(response, header::ETAG).filter(|tag| tag.starts_with('"'));
+        part.note(tag.as_deref())?;
+        let source = source(response);
+        progress.begin(0, Some(ticket.size), &source);
+        let mut placing = part.place(file)?;
+        while let Some(placed) = tokio::task::block_in_place(|| placing.step(part))? {
+            progress.advance(placed);
+            // others go on, and a wish to stop is heard
+            tokio::task::yield_now().await;
+        }
+        let named = text(response, HeaderName::from_static("repr-digest"));
+        if part.length() != ticket.size || named.is_some_and(|named| named != part.sha256().repr_digest()) {
+            return Err(std::io::Error::new(
+                std::io::ErrorKind::InvalidData,
+                "the file is not what it should be",
+            ));
+        }
         Ok(source)
     }
 

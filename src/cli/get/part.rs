@@ -2,11 +2,49 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::fetched;
 use crate::digest::{Digest, Hasher, Stated, StatedHasher};
+
+/// How much is copied and hashed at a time.
+const PIECE: usize = 4 << 20;
+
+/// A file that is taken over, piece by piece.
+pub(super) struct Placing {
+    from: File,
+    to: File,
+    is_cloned: bool,
+    piece: Vec<u8>,
+}
+
+impl Placing {
+    /// Copies a piece where nothing was cloned, and hashes what is there now; none at the end.
+    pub(super) fn step(&mut self, part: &mut Part) -> io::Result<Option<u64>> {
+        let at = part.length();
+        if !self.is_cloned {
+            let mut copied = 0;
+            while copied < PIECE {
+                match fetched::copy(&self.from, &self.to, at + copied as u64, PIECE - copied)? {
+                    0 => break,
+                    more => copied += more,
+                }
+            }
+        }
+        let mut read = 0;
+        while let Some(rest) = self.piece.get_mut(read..).filter(|rest| !rest.is_empty()) {
+            match self.to.read_at(rest, at + read as u64)? {
+                0 => break,
+                more => read += more,
+            }
+        }
+        part.hash(self.piece.get(..read).unwrap_or_default());
+        Ok((read > 0).then_some(read as u64))
+    }
+}
 
 /// What `FILE.part` belongs to; kept beside it in `FILE.part.json`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -88,6 +126,12 @@ impl Part {
         self.file.write_all(bytes)?;
         self.hash(bytes);
         Ok(())
+    }
+
+    /// Begins to take over a whole file; nothing may be here yet.
+    pub(super) fn place(&self, from: File) -> io::Result<Placing> {
+        let is_cloned = fetched::clone(&from, &self.file);
+        Ok(Placing { from, to: self.file.try_clone()?, is_cloned, piece: vec![0; PIECE] })
     }
 
     fn hash(&mut self, bytes: &[u8]) {

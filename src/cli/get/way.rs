@@ -64,6 +64,11 @@ impl Way {
         Ok(Self { to: To::Here(Box::new(local)), redirects })
     }
 
+    /// Whether it leads to a daemon.
+    pub(super) fn is_daemon(&self) -> bool {
+        matches!(self.to, To::Daemon(_))
+    }
+
     /// How many redirects are followed.
     pub(super) fn redirects(&self) -> usize {
         self.redirects
