@@ -124,6 +124,7 @@ fn sources(
                 bytes_received: 7,
                 bytes_given: 9,
                 skipped: None,
+                clock_ahead_seconds: None,
             }]
         }),
         bans: Box::new(Vec::new),
@@ -484,4 +485,36 @@ async fn events_go_on_where_a_client_was() {
         (unknown.status(), json_of(&unknown)["field"].clone()),
         (StatusCode::BAD_REQUEST, json!("record"))
     );
+}
+
+#[tokio::test]
+async fn all_that_the_page_does_is_described() {
+    let bench = bench();
+    let described = json_of(&bench.get("/api/openapi.json", &[]).await);
+    let script = include_str!("ui/app.js");
+    for (method, path, called) in [
+        ("post", "/session", "\"/session\""),
+        ("get", "/session", "\"/session\""),
+        ("delete", "/session", "\"/session\""),
+        ("get", "/events", "/events?record="),
+        ("get", "/transfers", "/transfers?"),
+        ("get", "/blobs", "/blobs?"),
+        ("put", "/blobs/{key}/pin", "/pin"),
+        ("post", "/blobs/{key}/verify", "/verify"),
+        ("post", "/gc", "/gc"),
+        ("post", "/purges", "/purges"),
+        ("post", "/bans", "/bans"),
+        ("delete", "/bans/{key}", "/bans/"),
+        ("get", "/configuration", "/configuration"),
+        ("post", "/reload", "/reload"),
+    ] {
+        assert!(script.contains(called), "{called}");
+        assert!(described["paths"][format!("/api/v1{path}")][method].is_object(), "{method} {path}");
+    }
+    let stored = &described["paths"]["/api/v1/blobs/{key}/content"]["put"];
+    assert!(stored["requestBody"]["content"]["application/octet-stream"].is_object(), "{stored}");
+    let asked = &described["paths"]["/api/v1/explanation"]["get"]["parameters"][0];
+    assert_eq!((asked["name"].as_str(), asked["required"].as_bool()), (Some("url"), Some(true)));
+    let listed = &described["paths"]["/api/v1/events"]["get"];
+    assert!(listed["responses"]["200"]["content"]["text/event-stream"].is_object(), "{listed}");
 }

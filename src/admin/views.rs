@@ -144,6 +144,9 @@ pub struct PeerView {
     /// Why it is not asked, where it is not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skipped: Option<String>,
+    /// How far its clock was ahead of this node's when it last said hello.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock_ahead_seconds: Option<f64>,
 }
 
 /// What there is of mORMot peers.

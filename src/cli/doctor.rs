@@ -4,6 +4,7 @@
 //! changed: to see whether a port is free it binds it for a moment, to see how fast the disk is it writes a file that it
 //! removes again, and what it downloads is not kept.
 
+mod clocks;
 mod disk;
 mod interception;
 mod machine;

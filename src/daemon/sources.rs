@@ -111,6 +111,8 @@ pub(super) fn peers(seat: &Seat, tally: &Tally) -> Vec<PeerView> {
             bytes_received: exchanged.received,
             bytes_given: exchanged.given,
             skipped: None,
+            #[expect(clippy::cast_precision_loss, reason = "a difference for people")]
+            clock_ahead_seconds: joined.discovery.clock_ahead(&peer.node).map(|ms| ms as f64 / 1000.0),
         }
     };
     joined.discovery.peers().into_iter().map(view).collect()

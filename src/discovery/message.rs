@@ -6,6 +6,8 @@
 mod codec;
 mod fields;
 
+pub(super) use codec::{stamp, stamped};
+
 use std::net::SocketAddr;
 
 use super::{Holding, Wanted};

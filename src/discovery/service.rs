@@ -21,6 +21,7 @@ pub use finding::{Finding, Heard};
 pub use handle::{Discovery, Parts, StartError};
 
 use super::engine::{Action, Arrival, Asking, Destination, Engine, FindingId};
+use super::message;
 use super::transport::{Datagram, Transport};
 use super::{Endpoint, Offer, Wanted};
 use crate::clock::SharedClock;
@@ -40,6 +41,8 @@ const HEARD_FIRST: usize = 64;
 const SHOW_EVERY: Duration = Duration::from_millis(250);
 /// The length of a mORMot peer's frame; no frame of ours is as long.
 const MORMOT_FRAME: usize = 244;
+/// Clocks that are noted before their nodes are believed.
+const CLOCKS: usize = 4096;
 /// How often a foreign secret on the network is worth a line.
 const FOREIGN_EVERY: Duration = Duration::from_secs(3600);
 
@@ -80,6 +83,8 @@ pub struct Service<T> {
     shown: Instant,
     maintain: Option<Instant>,
     foreign_noted: Option<Instant>,
+    /// How many milliseconds the clocks of neighbours are ahead of ours.
+    clocks: HashMap<NodeId, i64>,
 }
 
 /// What woke the task.
@@ -180,10 +185,21 @@ impl<T: Transport> Service<T> {
             Ok(opened) => {
                 let Datagram { from, link, broadcast, .. } = *datagram;
                 let actions = self.engine.handle(&opened, Arrival { from, link, broadcast }, now);
+                self.note_clock(&opened.body);
                 self.stale = true;
                 self.perform(actions);
             }
             Err(error) => self.not_ours(error, datagram, now),
+        }
+    }
+
+    /// How far a neighbour's clock is from ours: for people alone, nothing is decided by it.
+    fn note_clock(&mut self, body: &[u8]) {
+        let Some((node, theirs)) = message::stamped(body) else { return };
+        if self.clocks.len() < CLOCKS || self.clocks.contains_key(&node) {
+            let (theirs, ours) = (theirs.0, self.clock.now().0);
+            let ahead = i64::try_from(theirs.abs_diff(ours)).unwrap_or(i64::MAX);
+            self.clocks.insert(node, if theirs < ours { -ahead } else { ahead });
         }
     }
 
@@ -273,7 +289,10 @@ impl<T: Transport> Service<T> {
     fn perform(&mut self, actions: Vec<Action>) {
         for action in actions {
             match action {
-                Action::Send { to, body } => self.send(&to, &body),
+                Action::Send { to, mut body } => {
+                    message::stamp(&mut body, self.clock.now());
+                    self.send(&to, &body);
+                }
                 Action::Offer(finding, offer) => self.tell(finding, Update::Offer(*offer)),
                 Action::Claimed(finding, node) => self.tell(finding, Update::Claimed(node)),
                 Action::Decided(finding) => self.tell(finding, Update::Decided),
@@ -347,8 +366,11 @@ impl<T: Transport> Service<T> {
     fn show(&mut self, now: Instant) {
         self.stale = false;
         self.shown = now;
+        let peers = self.engine.peers();
+        self.clocks.retain(|node, _| peers.iter().any(|(peer, _)| peer.node == *node));
         self.shared.snapshot.store(Arc::new(Snapshot {
-            peers: self.engine.peers(),
+            peers,
+            clocks: self.clocks.clone(),
             last_heard: self.engine.last_heard(),
             interfaces: self.transport.view(),
             counts: *self.engine.counts(),

@@ -43,6 +43,7 @@ pub(super) fn daemon(report: &mut Report, loaded: &Loaded) -> Result<bool, Failu
         report.ok("health", "ok");
     }
     neighbours(report, loaded, &status);
+    super::clocks::clocks(report, &status.peers);
     if let Some(mormot) = &status.mormot {
         originals(report, loaded, mormot);
     }

@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use super::fields::{Fields, Reader, prefix};
 use super::{Answer, Beyond, Kind, MAX_WANTS, Malformed, Message, Nonce, QueryId, Sender};
+use crate::clock::Timestamp;
 use crate::digest::{Digest, StatedKey};
 use crate::discovery::{Holding, Partial, Wanted};
 use crate::policy::{ResourceKey, UrlKey};
@@ -39,11 +40,12 @@ mod field {
     pub(super) const ANSWER: u8 = 16;
     pub(super) const DIGEST: u8 = 17;
     pub(super) const BEYOND: u8 = 18;
+    pub(super) const CLOCK: u8 = 19;
 }
 
 /// The last field this version knows; what comes after it is of a later one.
 #[cfg(test)]
-pub(super) const LAST_FIELD: u8 = field::BEYOND;
+pub(super) const LAST_FIELD: u8 = field::CLOCK;
 
 /// Fields of an answer, itself a list of fields.
 mod answer {
@@ -83,6 +85,25 @@ const GUARDED: u8 = 8;
 const WANT_BLOB: u8 = 1;
 const WANT_URL: u8 = 2;
 const WANT_STATED: u8 = 3;
+
+/// Adds what this machine's clock says to a `Hello`, in milliseconds since 1970; other messages stay as they are.
+pub(in crate::discovery) fn stamp(body: &mut Vec<u8>, clock: Timestamp) {
+    if body.starts_with(&[field::KIND, 1, HELLO]) {
+        let mut more = Fields::default();
+        more.number(field::CLOCK, clock.0);
+        body.extend(more.finish());
+    }
+}
+
+/// Who sent a `Hello` that says what his clock says, and what it says.
+pub(in crate::discovery) fn stamped(body: &[u8]) -> Option<(NodeId, Timestamp)> {
+    if !body.starts_with(&[field::KIND, 1, HELLO]) {
+        return None;
+    }
+    let fields = Reader::all(body).ok()?;
+    let clock = Timestamp(fields.number(field::CLOCK).ok()??);
+    Some((Sender::decode(&fields).ok()?.node, clock))
+}
 
 impl Message {
     /// The bytes of the message.

@@ -284,3 +284,19 @@ fn the_messages_of_a_crowd_are_read_and_written_as_ever() {
         assert_eq!(Message::decode(&body), Ok(message));
     }
 }
+
+#[test]
+fn a_hello_says_what_its_clock_says_and_nothing_else_does() {
+    let (mut greeting, clock) = (hello().encode(), crate::clock::Timestamp(1_700_000_000_123));
+    assert_eq!(stamped(&greeting), None);
+    stamp(&mut greeting, clock);
+    assert_eq!(stamped(&greeting), Some((hello().sender.node, clock)));
+    assert_eq!(Message::decode(&greeting), Ok(hello()), "a version that does not know it passes over it");
+    let mut bye = Message { kind: Kind::Bye, ..hello() }.encode();
+    let before = bye.clone();
+    stamp(&mut bye, clock);
+    assert_eq!((bye, stamped(&before)), (before.clone(), None));
+    for length in 0..greeting.len() {
+        let _whatever = stamped(&greeting[..length]);
+    }
+}

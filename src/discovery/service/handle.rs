@@ -1,5 +1,6 @@
 //! The handle: what other rooms may ask of discovery, and what it shows.
 
+use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -69,6 +70,7 @@ pub(super) struct Shared {
 #[derive(Debug, Default)]
 pub(super) struct Snapshot {
     pub(super) peers: Vec<(Arc<Peer>, Instant)>,
+    pub(super) clocks: HashMap<NodeId, i64>,
     pub(super) last_heard: Option<Instant>,
     pub(super) interfaces: Vec<InterfaceView>,
     pub(super) counts: Counts,
@@ -120,11 +122,12 @@ impl Discovery {
             health: parts.health,
             commands,
             shared: Arc::clone(&shared),
-            findings: std::collections::HashMap::new(),
+            findings: HashMap::new(),
             stale: true,
             shown: now,
             maintain: None,
             foreign_noted: None,
+            clocks: HashMap::new(),
         };
         Ok((Self { shared, commands: to }, service))
     }
@@ -187,6 +190,11 @@ impl Discovery {
             Arc::new(Peer { last_seen_seconds, ..Peer::clone(peer) })
         };
         self.snapshot().peers.iter().map(seen).collect()
+    }
+
+    /// How many milliseconds this neighbour's clock was ahead of ours when it last said hello.
+    pub fn clock_ahead(&self, node: &NodeId) -> Option<i64> {
+        self.snapshot().clocks.get(node).copied()
     }
 
     /// The endpoints as they are.

@@ -41,6 +41,16 @@ impl Running {
         endpoints: Vec<Endpoint>,
         seeds: Vec<Seed>,
     ) -> Self {
+        Self::start_by(SystemClock::shared(), transport, name, endpoints, seeds)
+    }
+
+    fn start_by(
+        clock: SharedClock,
+        transport: impl Transport + 'static,
+        name: &str,
+        endpoints: Vec<Endpoint>,
+        seeds: Vec<Seed>,
+    ) -> Self {
         let (held, health, stop) = (Arc::new(Held::default()), Health::new(), Shutdown::new());
         let identity = Identity::generate().unwrap();
         let config = Config {
@@ -62,7 +72,7 @@ impl Running {
             sealer: Sealer::new(KEYS.clone(), BootId::ephemeral().unwrap()).unwrap(),
             grants: Grants::new(SystemClock::shared()),
             holdings: held.clone(),
-            clock: SystemClock::shared(),
+            clock,
             health: health.clone(),
         };
         let (discovery, service) = Discovery::over(transport, config, parts).unwrap();
@@ -239,4 +249,32 @@ async fn a_find_without_a_task_ends_by_itself() {
     node.stop().await;
     let mut finding = discovery.find(wanted("x"));
     assert!(finding.decided().await.is_empty() && finding.next().await.is_none());
+}
+
+/// The system's clock, two hours ahead.
+#[derive(Debug)]
+struct Ahead;
+
+impl crate::clock::Clock for Ahead {
+    fn now(&self) -> crate::clock::Timestamp {
+        SystemClock.now().plus(Duration::from_secs(7200))
+    }
+    fn instant(&self) -> Instant {
+        SystemClock.instant()
+    }
+}
+
+#[tokio::test]
+async fn how_far_clocks_are_apart_is_known_on_both_sides() {
+    let network = Network::new();
+    let a = Running::start(network.join(), "a", vec![endpoint(2, 8096)], Vec::new());
+    let b = Running::start_by(Arc::new(Ahead), network.join(), "b", vec![endpoint(3, 8096)], Vec::new());
+    let off = |discovery: &Discovery, node, ms: i64| {
+        discovery.clock_ahead(&node).is_some_and(|ahead| ahead.abs_diff(ms) < 60_000)
+    };
+    a.until(|discovery| off(discovery, b.identity.node(), 7_200_000)).await;
+    b.until(|discovery| off(discovery, a.identity.node(), -7_200_000)).await;
+    assert_eq!(a.discovery.clock_ahead(&a.identity.node()), None);
+    a.stop().await;
+    b.stop().await;
 }
