@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::Serialize;
+use serde::ser::SerializeMap as _;
 use serde_json::Value;
 
 use super::admin_client::AdminClient;
@@ -21,19 +22,13 @@ const HOUR: u64 = 3_600_000;
 const DAY: u64 = 24 * HOUR;
 
 /// The sums of one day, or of one hour.
-#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
 struct Sums {
     /// When it began, RFC 3339.
     at: String,
-    requests: u64,
-    bytes_to_clients: u64,
-    bytes_from_cache: u64,
-    bytes_from_peers: u64,
-    bytes_from_origin: u64,
-    bytes_to_peers: u64,
-    bytes_discarded: u64,
-    /// What programs got and no origin server had to send.
-    bytes_saved: u64,
+    sums: UsageRecord,
+    /// What programs got and no origin server had to send: of each hour, and never less than nothing.
+    saved: u64,
 }
 
 /// The whole report.
@@ -78,16 +73,8 @@ fn beginning(now: Timestamp, length: Duration) -> Timestamp {
 fn hour(row: &Value) -> Option<UsageRecord> {
     let number = |name: &str| row.get(name).and_then(Value::as_u64).unwrap_or(0);
     let hour: jiff::Timestamp = row.get("hour")?.as_str()?.parse().ok()?;
-    Some(UsageRecord {
-        hour: Timestamp(u64::try_from(hour.as_millisecond()).ok()?),
-        requests: number("requests"),
-        bytes_to_clients: number("bytes_to_clients"),
-        bytes_from_cache: number("bytes_from_cache"),
-        bytes_from_peers: number("bytes_from_peers"),
-        bytes_from_origin: number("bytes_from_origin"),
-        bytes_to_peers: number("bytes_to_peers"),
-        bytes_discarded: number("bytes_discarded"),
-    })
+    let hour = Timestamp(u64::try_from(hour.as_millisecond()).ok()?);
+    Some(UsageRecord::of_sums(hour, UsageRecord::SUMS.map(number)))
 }
 
 fn report(hours: &[UsageRecord], by: By, since: Timestamp, until: Timestamp) -> Report {
@@ -111,31 +98,13 @@ fn report(hours: &[UsageRecord], by: By, since: Timestamp, until: Timestamp) -> 
 
 impl Sums {
     fn add(&mut self, hour: &UsageRecord) {
-        for (sum, more) in [
-            (&mut self.requests, hour.requests),
-            (&mut self.bytes_to_clients, hour.bytes_to_clients),
-            (&mut self.bytes_from_cache, hour.bytes_from_cache),
-            (&mut self.bytes_from_peers, hour.bytes_from_peers),
-            (&mut self.bytes_from_origin, hour.bytes_from_origin),
-            (&mut self.bytes_to_peers, hour.bytes_to_peers),
-            (&mut self.bytes_discarded, hour.bytes_discarded),
-            (&mut self.bytes_saved, hour.saved()),
-        ] {
-            *sum = sum.saturating_add(more);
-        }
+        self.sums.add(hour);
+        self.saved = self.saved.saturating_add(hour.saved());
     }
 
-    fn numbers(&self) -> [u64; 8] {
-        [
-            self.requests,
-            self.bytes_to_clients,
-            self.bytes_from_cache,
-            self.bytes_from_peers,
-            self.bytes_from_origin,
-            self.bytes_to_peers,
-            self.bytes_discarded,
-            self.bytes_saved,
-        ]
+    /// Each number with its name.
+    fn named(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        UsageRecord::SUMS.into_iter().zip(self.sums.sums()).chain([("bytes_saved", self.saved)])
     }
 
     /// The beginning as a table shows it: a day has no time.
@@ -145,16 +114,23 @@ impl Sums {
     }
 }
 
-fn csv(report: &Report) -> String {
-    let mut text =
-        "at,requests,bytes_to_clients,bytes_from_cache,bytes_from_peers,bytes_from_origin,bytes_to_peers,\
-                    bytes_discarded,bytes_saved\r\n"
-            .to_owned();
-    for row in &report.rows {
-        let numbers = row.numbers().map(|number| number.to_string()).join(",");
-        text.push_str(&format!("{},{numbers}\r\n", row.at));
+impl Serialize for Sums {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("at", &self.at)?;
+        self.named().try_for_each(|(name, number)| map.serialize_entry(name, &number))?;
+        map.end()
     }
-    text
+}
+
+fn csv(report: &Report) -> String {
+    let line = |first: &str, rest: Vec<String>| format!("{first},{}\r\n", rest.join(","));
+    let names = report.total.named().map(|(name, _)| name.to_owned()).collect();
+    let rows = report.rows.iter().map(|row| {
+        let numbers = row.named().map(|(_, number)| number.to_string()).collect();
+        line(&row.at, numbers)
+    });
+    [line("at", names)].into_iter().chain(rows).collect()
 }
 
 fn table(report: &Report) -> String {
@@ -163,16 +139,11 @@ fn table(report: &Report) -> String {
     let mut table = Table::new(&heads);
     let total = ("total".to_owned(), &report.total);
     for (when, row) in report.rows.iter().map(|row| (row.when(report.by), row)).chain([total]) {
-        let [to, cache, peers, origin, saved] = [
-            row.bytes_to_clients,
-            row.bytes_from_cache,
-            row.bytes_from_peers,
-            row.bytes_from_origin,
-            row.bytes_saved,
-        ]
-        .map(|bytes| ByteSize(bytes).to_string());
-        let share = share(row.bytes_saved, row.bytes_to_clients);
-        table.row([when, row.requests.to_string(), to, cache, peers, origin, saved, share]);
+        let UsageRecord { requests, bytes_to_clients: to, .. } = row.sums;
+        let (cache, peers) = (row.sums.bytes_from_cache, row.sums.bytes_from_peers);
+        let sizes = [to, cache, peers, row.sums.bytes_from_origin, row.saved];
+        let [sent, cache, peers, origin, saved] = sizes.map(|bytes| ByteSize(bytes).to_string());
+        table.row([when, requests.to_string(), sent, cache, peers, origin, saved, share(row.saved, to)]);
     }
     table.text()
 }
@@ -206,9 +177,9 @@ mod tests {
         let hours = [at(24, 100, 100), at(25, 100, 0), at(50, 10, 30)];
         let by_day = report(&hours, By::Day, Timestamp(0), Timestamp(3 * DAY));
         let days: Vec<_> =
-            by_day.rows.iter().map(|row| (row.at.as_str(), row.requests, row.bytes_saved)).collect();
+            by_day.rows.iter().map(|row| (row.at.as_str(), row.sums.requests, row.saved)).collect();
         assert_eq!(days, [("1970-01-02T00:00:00Z", 2, 100), ("1970-01-03T00:00:00Z", 1, 0)]);
-        assert_eq!((by_day.total.requests, by_day.total.bytes_saved), (3, 100), "never less than nothing");
+        assert_eq!((by_day.total.sums.requests, by_day.total.saved), (3, 100), "never less than nothing");
         let text = table(&by_day);
         assert!(text.contains("1970-01-02") && text.contains("50 %") && text.ends_with("47 %\n"), "{text}");
         let by_hour = report(&hours, By::Hour, Timestamp(0), Timestamp(3 * DAY));

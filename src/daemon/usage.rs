@@ -50,14 +50,22 @@ fn of_hours(index: &Index, now: Timestamp) -> SavedView {
 }
 
 fn since(now: &Traffic, before: &Traffic) -> UsageRecord {
-    UsageRecord {
-        requests: now.requests.saturating_sub(before.requests),
-        bytes_to_clients: now.bytes_to_clients.saturating_sub(before.bytes_to_clients),
-        bytes_from_cache: now.bytes_from_cache.saturating_sub(before.bytes_from_cache),
-        bytes_from_peers: now.bytes_from_peers.saturating_sub(before.bytes_from_peers),
-        bytes_from_origin: now.bytes_from_origin.saturating_sub(before.bytes_from_origin),
-        bytes_to_peers: now.bytes_to_peers.saturating_sub(before.bytes_to_peers),
-        bytes_discarded: now.bytes_discarded.saturating_sub(before.bytes_discarded),
-        ..UsageRecord::default()
+    let (mut sums, before) = (sums(now), sums(before));
+    for (sum, before) in sums.iter_mut().zip(before) {
+        *sum = sum.saturating_sub(before);
     }
+    UsageRecord::of_sums(Timestamp::default(), sums)
+}
+
+/// The traffic in the order of the sums of an hour.
+fn sums(traffic: &Traffic) -> [u64; 7] {
+    [
+        traffic.requests,
+        traffic.bytes_to_clients,
+        traffic.bytes_from_cache,
+        traffic.bytes_from_peers,
+        traffic.bytes_from_origin,
+        traffic.bytes_to_peers,
+        traffic.bytes_discarded,
+    ]
 }

@@ -47,18 +47,59 @@ impl UsageRecord {
         self.bytes_to_clients.saturating_sub(self.bytes_from_origin)
     }
 
+    /// What its sums are called, in their order.
+    pub const SUMS: [&'static str; 7] = [
+        "requests",
+        "bytes_to_clients",
+        "bytes_from_cache",
+        "bytes_from_peers",
+        "bytes_from_origin",
+        "bytes_to_peers",
+        "bytes_discarded",
+    ];
+
+    /// Of an hour and its sums, in the order of [`Self::SUMS`].
+    pub fn of_sums(hour: Timestamp, sums: [u64; 7]) -> Self {
+        let [
+            requests,
+            bytes_to_clients,
+            bytes_from_cache,
+            bytes_from_peers,
+            bytes_from_origin,
+            bytes_to_peers,
+            bytes_discarded,
+        ] = sums;
+        Self {
+            hour,
+            requests,
+            bytes_to_clients,
+            bytes_from_cache,
+            bytes_from_peers,
+            bytes_from_origin,
+            bytes_to_peers,
+            bytes_discarded,
+        }
+    }
+
+    /// Its sums, in the order of [`Self::SUMS`].
+    pub fn sums(&self) -> [u64; 7] {
+        [
+            self.requests,
+            self.bytes_to_clients,
+            self.bytes_from_cache,
+            self.bytes_from_peers,
+            self.bytes_from_origin,
+            self.bytes_to_peers,
+            self.bytes_discarded,
+        ]
+    }
+
     /// The sums of both.
-    pub(super) fn add(&mut self, more: &Self) {
-        for (sum, more) in [
-            (&mut self.requests, more.requests),
-            (&mut self.bytes_to_clients, more.bytes_to_clients),
-            (&mut self.bytes_from_cache, more.bytes_from_cache),
-            (&mut self.bytes_from_peers, more.bytes_from_peers),
-            (&mut self.bytes_from_origin, more.bytes_from_origin),
-            (&mut self.bytes_to_peers, more.bytes_to_peers),
-            (&mut self.bytes_discarded, more.bytes_discarded),
-        ] {
+    pub fn add(&mut self, more: &Self) {
+        let mut sums = self.sums();
+        for (sum, more) in sums.iter_mut().zip(more.sums()) {
             *sum = sum.saturating_add(more);
         }
+        *self = Self::of_sums(self.hour, sums);
     }
 }
