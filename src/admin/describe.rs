@@ -22,7 +22,14 @@ pub(super) async fn docs(State(shared): State<Arc<Shared>>) -> Response {
 
 /// What can be done besides reading and changing rows.
 pub(super) fn actions() -> Vec<ActionDoc> {
-    with_blobs().into_iter().chain(with_the_node()).chain(log()).chain([fetches()]).collect()
+    with_blobs()
+        .into_iter()
+        .chain(with_the_node())
+        .chain(log())
+        .chain([fetches()])
+        .chain(looks())
+        .chain(session())
+        .collect()
 }
 
 /// What can be done with what is kept.
@@ -134,6 +141,37 @@ fn log() -> Vec<ActionDoc> {
     ]
 }
 
+/// What can be looked at besides records.
+fn looks() -> Vec<ActionDoc> {
+    let setting = object(json!({"key": text(), "value": {}, "from": text()}), &["key", "value", "from"]);
+    let settings = json!({"type": "array", "items": setting});
+    let why = "Which rule holds for a URL, what is expected of it, and why its last answer was kept or not";
+    let explained = json!({"type": "object", "required": ["url"], "properties": {"url": text()}});
+    let explanation = action("GET", "/explanation", why, None, (200, Some(explained)));
+    vec![
+        action(
+            "GET",
+            "/configuration",
+            "The settings in force, each with where it came from",
+            None,
+            (200, Some(settings)),
+        ),
+        ActionDoc { query: &[("url", "The whole URL, as a program asks for it.")], ..explanation },
+    ]
+}
+
+/// Logging in and out.
+fn session() -> Vec<ActionDoc> {
+    let who = || object(json!({"name": text(), "role": text()}), &["name", "role"]);
+    let login = object(json!({"token": text(), "name": text(), "password": text()}), &[]);
+    let log_in = "Log in with the token, or with name and password, for a cookie";
+    vec![
+        action("POST", "/session", log_in, Some(login), (200, Some(who()))),
+        action("GET", "/session", "Who one is", None, (200, Some(who()))),
+        action("DELETE", "/session", "Log out", None, (204, None)),
+    ]
+}
+
 /// Fetching for later.
 fn fetches() -> ActionDoc {
     let outcomes = ["held", "peer", "origin", "passed", "failed", "late"];
@@ -155,7 +193,7 @@ fn action(
     takes: Option<Value>,
     gives: (u16, Option<Value>),
 ) -> ActionDoc {
-    ActionDoc { method, path, doc, takes, gives }
+    ActionDoc { method, path, doc, query: &[], takes, gives }
 }
 
 fn text() -> Value {

@@ -11,7 +11,9 @@ pub struct ActionDoc {
     pub path: &'static str,
     /// What it does.
     pub doc: &'static str,
-    /// The JSON schema of its body, where it takes one.
+    /// Its parameters, each with what it is.
+    pub query: &'static [(&'static str, &'static str)],
+    /// The JSON schema of its body, where it takes one; one whose `format` is `binary` is no JSON.
     pub takes: Option<Value>,
     /// The status of success, and the JSON schema of its body, where it has one.
     pub gives: (u16, Option<Value>),

@@ -32,6 +32,7 @@ impl Api {
                 members.insert(action.method.to_ascii_lowercase(), act(action));
             }
         }
+        tell_stream(&mut paths);
         let mut schemas = Map::from_iter([("Problem".to_owned(), Problem::schema())]);
         for resource in self.resources() {
             schemas.insert(resource.name().to_owned(), row(resource.table));
@@ -116,6 +117,23 @@ fn collection(api: &Api, resource: &Resource) -> Value {
         );
     }
     path
+}
+
+/// Events are listed like other records, and told as they happen.
+fn tell_stream(paths: &mut Map<String, Value>) {
+    let Some(list) = paths.get_mut(&format!("{BASE}/events")).and_then(|path| path.get_mut("get")) else {
+        return;
+    };
+    if let Some(parameters) = list.get_mut("parameters").and_then(Value::as_array_mut) {
+        parameters.push(json!({
+            "name": "record", "in": "query", "schema": {"type": "string"},
+            "description": "Changes of these records, with commas between, as they are committed: with \
+                Accept: text/event-stream. Last-Event-ID goes on where an earlier stream ended.",
+        }));
+    }
+    if let Some(content) = list.pointer_mut("/responses/200/content").and_then(Value::as_object_mut) {
+        content.insert("text/event-stream".to_owned(), json!({"schema": {"type": "string"}}));
+    }
 }
 
 fn item(resource: &Resource) -> Value {
@@ -248,8 +266,13 @@ fn act(action: &ActionDoc) -> Value {
         "summary": action.doc,
         "responses": {status.to_string(): success, "default": problem()},
     });
-    if let (Some(takes), Some(members)) = (&action.takes, operation.as_object_mut()) {
+    let Some(members) = operation.as_object_mut() else { return operation };
+    if let Some(takes) = &action.takes {
         members.insert("requestBody".to_owned(), body_of(takes));
+    }
+    if !action.query.is_empty() {
+        let parameter = |(name, doc): &(&str, &str)| json!({"name": name, "in": "query", "required": true, "description": doc, "schema": {"type": "string"}});
+        members.insert("parameters".to_owned(), action.query.iter().map(parameter).collect());
     }
     operation
 }
@@ -444,7 +467,9 @@ fn answer(doc: &str, schema: &Value) -> Value {
 }
 
 fn body_of(schema: &Value) -> Value {
-    json!({"required": true, "content": {"application/json": {"schema": schema}}})
+    let is_binary = schema.get("format").is_some_and(|format| format == "binary");
+    let kind = if is_binary { "application/octet-stream" } else { "application/json" };
+    json!({"required": true, "content": {kind: {"schema": schema}}})
 }
 
 fn problem() -> Value {
