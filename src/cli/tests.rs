@@ -184,3 +184,48 @@ fn without_a_daemon_it_says_what_to_do() {
     assert!(what.starts_with("the daemon does not answer: ") && what.contains("admin.sock"), "{what}");
     assert!(hint.contains("larder run"), "{hint}");
 }
+
+/// What stands in blocks of this language in the README and the manual.
+fn blocks(language: &str) -> Vec<(String, String)> {
+    let top = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let pages = std::fs::read_dir(top.join("docs")).unwrap().map(|entry| entry.unwrap().path());
+    let pages =
+        pages.filter(|path| path.extension().is_some_and(|end| end == "md")).chain([top.join("README.md")]);
+    let fence = format!("```{language}\n");
+    pages
+        .flat_map(|page| {
+            let (text, name) = (std::fs::read_to_string(&page).unwrap(), page.display().to_string());
+            let blocks = text.split(&fence).skip(1).filter_map(|rest| rest.split("```").next());
+            blocks.map(|block| (name.clone(), block.to_owned())).collect::<Vec<_>>()
+        })
+        .collect()
+}
+
+#[test]
+fn every_command_of_the_manual_can_be_read() {
+    let mut read = 0;
+    for (page, block) in blocks("sh") {
+        for line in block.replace("|\n", "| ").lines() {
+            for part in line.split(" # ").next().unwrap().split(['|', '&', ';']) {
+                let part = part.trim().trim_start_matches("sudo ");
+                let Some(words) = part.strip_prefix("larder ").filter(|_| !part.contains("$(")) else {
+                    continue;
+                };
+                let words = words.split(" > ").next().unwrap();
+                assert!(parse(words).is_ok(), "{page}: {part}: {}", parse(words).unwrap_err());
+                read += 1;
+            }
+        }
+    }
+    assert!(read > 30, "{read}");
+}
+
+#[test]
+fn every_setting_of_the_manual_is_one() {
+    let blocks = blocks("toml");
+    assert!(blocks.len() > 8);
+    for (page, block) in blocks {
+        let read = toml::from_str::<crate::config::Config>(&block);
+        assert!(read.is_ok(), "{page}: {block}\n{}", read.unwrap_err());
+    }
+}
