@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 
 use http::header::{self, HeaderMap, HeaderValue};
+use http::request::Parts;
 use http::{Method, Request, Response, StatusCode, Version};
 use hyper::body::Incoming;
 
@@ -14,7 +15,7 @@ use super::mirror::Mirrored;
 use super::stream::Abort;
 use super::{Proxy, handover, pac, respond};
 use crate::digest::{DigestError, Stated};
-use crate::fetch::Want;
+use crate::fetch::{Reply, Want};
 use crate::http::{Body, Interim, InterimOutlet, Target, boxed, hop_by_hop_removed};
 use crate::origin::Reach;
 use crate::rest::Problem;
@@ -120,16 +121,28 @@ impl Proxy {
             self.0.engine.forward(request, &entered.target, &entered.reach).await
         };
         let reply = reply.map_err(|error| respond::problem(&error))?;
-        if !matches!(entered.door, Door::Mirror(_))
-            && let Some(response) = self.handed(&reply, (&parts.method, &parts.headers, &asked), visit.client)
+        self.leave(entered.door, &entered.target, reply, (&parts, &asked), visit).await
+    }
+
+    /// The answer, leading back to its door.
+    async fn leave(
+        &self,
+        door: Door,
+        target: &Target,
+        reply: Reply,
+        (parts, asked): (&Parts, &HeaderMap),
+        visit: &Visit,
+    ) -> Result<Response<Body>, Problem> {
+        if !matches!(door, Door::Mirror(_))
+            && let Some(response) = self.handed(&reply, (&parts.method, &parts.headers, asked), visit.client)
         {
             return Ok(response);
         }
-        let mut response = respond::response(reply, &parts.method, &asked, self.via(), &visit.abort);
-        match entered.door {
+        let mut response = respond::response(reply, &parts.method, asked, self.via(), &visit.abort);
+        match door {
             Door::Proxy => Ok(response),
             Door::Prefix(door) => {
-                direct::lead_back(&mut response, &door, &entered.target);
+                direct::lead_back(&mut response, &door, target);
                 Ok(response)
             }
             Door::Mirror(mirrored) => mirrored.dress(response, &parts.method, &visit.abort).await,

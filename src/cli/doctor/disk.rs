@@ -91,7 +91,7 @@ pub(super) fn modes(report: &mut Report, config: &Config) {
         }
     }
     if !report.has_about("file modes") && looked > 0 {
-        report.ok("file modes", format!("{looked} private files, read by their owner alone"));
+        report.ok("file modes", format!("{looked} private, read by their owner alone"));
     }
 }
 

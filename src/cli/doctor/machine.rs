@@ -129,7 +129,10 @@ pub(super) fn interfaces(report: &mut Report, config: &Config) {
         );
         return;
     }
-    let usable = usable.iter().map(named).collect::<Vec<_>>().join(", ");
+    let usable = match usable.as_slice() {
+        [] => "none by itself, but peers.broadcast or peers.seeds say where to ask".to_owned(),
+        usable => usable.iter().map(named).collect::<Vec<_>>().join(", "),
+    };
     report
         .ok("interfaces", if skipped.is_empty() { usable } else { format!("{usable}; skipped: {skipped}") });
 }

@@ -57,11 +57,10 @@ fn receive(stream: &UnixStream) -> io::Result<File> {
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let mut byte = [0];
     rustix::net::recvmsg(stream, &mut [IoSliceMut::new(&mut byte)], &mut control, RecvFlags::CMSG_CLOEXEC)?;
-    let files = control.drain().find_map(|message| match message {
-        RecvAncillaryMessage::ScmRights(mut files) => files.next(),
-        _ => None,
+    let file = control.drain().find_map(|message| {
+        if let RecvAncillaryMessage::ScmRights(mut files) = message { files.next() } else { None }
     });
-    files.map(File::from).ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "the daemon gave no file"))
+    file.map(File::from).ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "the daemon gave no file"))
 }
 
 /// Makes all of `to`, which is empty, the same as `from`, in one step that takes no space; false where the filesystem
