@@ -27,17 +27,27 @@ fn add(page: &std::path::Path, text: &str) -> std::io::Result<()> {
     std::fs::write(page, format!("{}\n{text}", before.trim_end()))
 }
 
-/// Each page's examples as a section; a line beginning with `$` is a command, others say what it does.
+/// Each page's examples and files as sections; a line beginning with `$` is a command, the others behind it say what
+/// it does, one beginning with `@` names a file and says what that is.
 fn examples() -> impl Iterator<Item = (String, String)> {
     EXAMPLES.split("\n\n").filter_map(|block| {
         let (command, lines) = block.trim().split_once('\n')?;
-        let mut section = ".SH EXAMPLES\n".to_owned();
-        for line in lines.lines() {
+        let (files, lines): (Vec<_>, Vec<_>) = lines.lines().partition(|line| line.starts_with("@ "));
+        let mut section = if lines.is_empty() { String::new() } else { ".SH EXAMPLES\n".to_owned() };
+        for line in lines {
             match line.strip_prefix("$ ") {
                 Some(command) => section.push_str(&format!(".PP\n.nf\n{}\n.fi\n", escaped(command))),
                 None => section.push_str(&format!(".RS 4\n{}\n.RE\n", escaped(line))),
             }
         }
+        if !files.is_empty() {
+            section.push_str(".SH FILES\n");
+        }
+        for file in files.iter().filter_map(|line| line.strip_prefix("@ ")) {
+            let (path, what) = file.split_once(": ").unwrap_or((file, ""));
+            section.push_str(&format!(".TP\n.I {}\n{}\n", escaped(path), escaped(what)));
+        }
+        section.push_str(".SH \"SEE ALSO\"\nlarder(1)\n");
         Some((format!("larder-{command}.1"), section))
     })
 }
@@ -60,7 +70,11 @@ mod tests {
         for section in [".SH EXAMPLES", ".SH FILES", ".SH ENVIRONMENT", ".SH \"EXIT STATUS\""] {
             assert!(main.contains(section), "{section}");
         }
-        assert!(examples().count() > 10);
+        let pages: Vec<String> = examples().map(|(page, _)| page).collect();
+        for command in Cli::command().get_subcommands() {
+            let page = format!("larder-{}.1", command.get_name());
+            assert!(pages.contains(&page), "{page} has no example");
+        }
         for (page, section) in examples() {
             let text = std::fs::read_to_string(folder.path().join(&page)).unwrap();
             assert!(text.ends_with(&section), "{page}");

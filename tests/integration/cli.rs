@@ -145,7 +145,7 @@ fn what_is_held_is_handed_to_get_as_a_file_of_its_own() {
     };
     assert_eq!(show(&"0".repeat(32)), b"", "nothing without a ticket");
     assert_eq!((show(ticket), show(ticket)), (b"+".to_vec(), Vec::new()), "a ticket is good once");
-    let new = origin.serve("/new.bin", script.clone());
+    let new = origin.serve("/new.bin", script);
     assert_eq!(
         a.ask(&new).field("Larder-Descriptor", "yes").send().status,
         200,
