@@ -5,7 +5,7 @@ as systemd would.
 
 Usage, as root, in network and mount namespaces of its own:
     unshare -n -m .ci/package.py ROOT OLD.deb NEW.deb
-ROOT is a Debian tree with systemd and curl, as `mmdebstrap --variant=apt --include=systemd,curl bookworm ROOT` makes it.
+ROOT is a Debian tree with systemd, procps and curl, as `mmdebstrap --variant=apt --include=systemd,procps,curl bookworm ROOT` makes it.
 """
 import hashlib, http.server, os, pathlib, shutil, signal, socket, subprocess, sys, threading, time
 
@@ -113,7 +113,7 @@ def main():
     assert inside("larder", "--version").startswith("larder ")
     assert (ROOT / "var/lib/larder").stat().st_mode & 0o777 == 0o700
     print("installed:", inside("dpkg-query", "-W", "larder").strip())
-    print("systemd-analyze verify:", inside("sh", "-c", "systemd-analyze verify larder.service larder.socket 2>&1 | grep -i larder || echo clean").strip())
+    print("systemd-analyze verify:", inside("sh", "-c", "systemd-analyze --man=no verify larder.service larder.socket 2>&1 | grep -i larder || echo clean").strip())
     (ROOT / "etc/larder/larder.toml").write_text('site = "lab"\n[cache]\nmin_free = "0"\n[peers]\nenabled = false\n')
     inside("larder", "config", "check")
 
