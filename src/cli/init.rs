@@ -19,6 +19,8 @@ use crate::unit::ByteSize;
 const CREDENTIAL: &str = "/etc/credstore/larder.secret";
 /// The system's configuration.
 const SYSTEM: &str = "/etc/larder/larder.toml";
+/// What a package put there: as long as nobody has changed it, it is nobody's.
+const SHIPPED: &str = include_str!("../../config/minimal.toml");
 
 /// What was answered.
 struct Answers {
@@ -44,14 +46,21 @@ struct Places {
 
 pub(super) fn run(node: &ConfigFile, args: &InitArgs) -> Result<Exit, Failure> {
     let places = places(node, args)?;
-    if places.config.exists() {
+    let is_shipped = fs::read_to_string(&places.config).is_ok_and(|text| text == SHIPPED);
+    if places.config.exists() && !is_shipped {
         let what = format!("{} is there already", places.config.display());
-        return Err(Failure::new(Exit::Failed, what)
-            .hint("`larder doctor` looks it over; `larder config show` says what is in force"));
+        return Err(Failure::new(Exit::Failed, what).hint(
+            "`larder doctor` looks it over, `larder config show` says what is in force; to begin anew, move it away first",
+        ));
     }
     let answers = answers(args)?;
     let fingerprint = place_secret(&answers, &places)?;
     let text = config(&answers, &places);
+    if is_shipped {
+        fs::remove_file(&places.config).map_err(|error| {
+            Failure::new(Exit::Failed, format!("cannot replace {}: {error}", places.config.display()))
+        })?;
+    }
     write_new(&places.config, &text, 0o644)?;
     let findings = doctor::machine_findings(&places.config)?;
     let next = next_machine(&answers, &places);
@@ -265,6 +274,18 @@ mod tests {
         let secret = loaded.config.secret_file;
         assert_eq!(fs::metadata(&secret).unwrap().permissions().mode() & 0o777, 0o600);
         assert!(run(&None, &args).is_err(), "nothing is written over");
+        let packaged = tempfile::tempdir().unwrap();
+        let args = quick(packaged.path());
+        let file = args.output.clone().unwrap();
+        fs::create_dir(packaged.path().join("etc")).unwrap();
+        fs::write(&file, SHIPPED).unwrap();
+        assert_eq!(
+            run(&None, &args).unwrap(),
+            Exit::Done,
+            "what a package brought and nobody changed is replaced"
+        );
+        fs::write(&file, format!("{SHIPPED}# mine\n")).unwrap();
+        assert!(run(&None, &args).is_err());
         let other = tempfile::tempdir().unwrap();
         let next = InitArgs { secret_from: Some(secret.clone()), ..quick(other.path()) };
         run(&None, &next).unwrap();
