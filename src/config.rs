@@ -124,6 +124,7 @@ impl Config {
             min_size: self.peers.min_size,
             stale_if_error: self.proxy.stale_if_error,
             sidecars: self.origin.sidecars,
+            complete_parts: self.origin.complete_parts,
         }
     }
 

@@ -1,6 +1,6 @@
 //! What targets are, and what documents and heads that pass say of other targets.
 //!
-//! A shape promises a [`Digest`] where the URL contains it, and how long what it leads to lasts: for ever where the
+//! A shape promises a digest where the URL contains it, and how long what it leads to lasts: for ever where the
 //! URL is made from the content, as long as its version where it names one, or nothing. [`Document`] reads the
 //! indexes of packages, pages, manifests and checksum files, however they are packed, and gives [`Statement`]s: this
 //! URL has this digest. A statement speaks only for its own origin, in the folder its document is the index of, and
@@ -31,7 +31,7 @@ mod statement;
 mod token;
 mod unpack;
 
-use crate::digest::Digest;
+use crate::digest::Stated;
 use crate::http::Target;
 
 pub use checksums::Line as ChecksumLine;
@@ -48,8 +48,8 @@ pub use token::gives_tokens;
 pub struct Kind {
     /// How long what the URL leads to stays what it is.
     pub lasts: Lasts,
-    /// The digest that the URL contains: whoever sends other bytes, the origin included, is refused.
-    pub digest: Option<Digest>,
+    /// The strong digest that the URL contains: whoever sends other bytes, the origin included, is refused.
+    pub digest: Option<Stated>,
     /// A word for status and logs.
     pub name: &'static str,
 }
@@ -105,7 +105,7 @@ impl Kind {
         Self::new(name, Lasts::Nothing)
     }
 
-    const fn of_digest(name: &'static str, digest: Digest) -> Self {
+    const fn of_digest(name: &'static str, digest: Stated) -> Self {
         Self { lasts: Lasts::Content, digest: Some(digest), name }
     }
 }

@@ -8,6 +8,7 @@
 //! Fails with [`FetchError`], a sentence for the client. A body that cannot be completed ends with an error,
 //! never cleanly. Knows nothing of doors: ranges and conditions of a thing that is held are applied above.
 
+mod behind;
 mod crowd;
 mod delivery;
 mod engine;

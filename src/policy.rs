@@ -10,7 +10,8 @@
 //! about one client's credentials, connection or request; temporary redirects and errors for which the origin
 //! itself states no lifetime, because the target of the one expires before long and the other may be over the
 //! next second (404 above all: what is missing now may be published then); answers to POST; and choosing or
-//! reordering languages in place of the origin.
+//! reordering languages in place of the origin. An answer in a transfer coding that nobody asked for never comes this
+//! far: the connection to the origin ends with it, for where it ends is guesswork.
 
 mod control;
 mod date;

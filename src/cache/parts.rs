@@ -1,7 +1,9 @@
 //! Parts of things whose whole is not held: what the origin's answers to ranges left, by URL.
 //!
 //! The bytes of a part are a blob like any other; that they are a part is remembered in memory alone, so a
-//! restart forgets it and eviction has the blob. Bounded: the oldest part of a URL, and the URL that got its
+//! restart forgets it and eviction has the blob. That is on purpose: a part is on its way to becoming the whole, or a
+//! beginning, which are kept; what is left are small pieces from the middle, worth less than a table of them on disk
+//! that had to be kept in step with eviction. Bounded: the oldest part of a URL, and the URL that got its
 //! last part first, go for new ones.
 
 use std::collections::HashMap;

@@ -8,8 +8,8 @@ use std::io::BufRead;
 
 use super::lines::Lines;
 use super::statement::{Speaker, Unread, best, better};
-use super::{Document, Kind, Lasts, folder_of, is_hex, parts_of, path_of, root_before, scope};
-use crate::digest::{Algorithm, Digest, Stated};
+use super::{Document, Kind, Lasts, folder_of, parts_of, path_of, root_before, scope};
+use crate::digest::{Algorithm, Stated};
 use crate::http::Target;
 
 /// The longest line that is read.
@@ -18,6 +18,9 @@ const LINE: usize = 64 * 1024;
 const SILENT: u32 = 64;
 
 const PACKAGES: [&str; 3] = [".deb", ".udeb", ".ddeb"];
+
+/// The folders below `by-hash` whose digests are strong.
+const BY_HASH: [(&str, Algorithm); 2] = [("SHA256", Algorithm::Sha256), ("SHA512", Algorithm::Sha512)];
 
 /// The digests of a paragraph, by field.
 const FIELDS: [(&str, Algorithm); 4] = [
@@ -41,11 +44,9 @@ const LISTS: [(&str, Algorithm); 8] = [
 pub(super) fn recognise(target: &Target) -> Option<Kind> {
     let parts = parts_of(target);
     if let [.., "by-hash", algorithm, value] = parts.as_slice() {
-        return match *algorithm {
-            "SHA256" => Digest::from_hex(value).ok().map(|digest| Kind::of_digest("apt", digest)),
-            // as strong, but not the address of a blob
-            "SHA512" if is_hex(value, 128) => Some(Kind::new("apt", Lasts::Content)),
-            _ => Some(Kind::mutable("apt")),
+        return match BY_HASH.iter().find(|(name, _)| name == algorithm) {
+            Some((_, algorithm)) => stated(*algorithm, value).map(|digest| Kind::of_digest("apt", digest)),
+            None => Some(Kind::mutable("apt")),
         };
     }
     let name = parts.last().copied().unwrap_or_default();
@@ -169,9 +170,9 @@ impl Files {
     /// The same files by their other names: what is there is this archive's own.
     fn say_by_hash(&self, folder: &str, to: &mut Speaker<'_>) -> Result<(), Unread> {
         for (name, (digest, size)) in &self.0 {
-            if let Some(sha256) = digest.sha256() {
+            if let Some((kept, _)) = BY_HASH.iter().find(|(_, algorithm)| *algorithm == digest.algorithm()) {
                 let place = name.rfind('/').and_then(|at| name.get(..=at)).unwrap_or_default();
-                let name = format!("{place}by-hash/SHA256/{}", sha256.hex());
+                let name = format!("{place}by-hash/{kept}/{}", crate::digest::hex(digest.value()));
                 say_of_name(folder, &name, *digest, *size, to)?;
             }
         }

@@ -44,7 +44,7 @@ pub fn said_elsewhere(target: &Target, head: &StoredHead) -> Vec<Statement> {
     let mut said = huggingface::linked(target, head);
     // the thing whose digest its URL contains is where the redirect leads
     if let (Some(digest), Some(to)) = (classify(target).digest, location(target, head)) {
-        said.extend(statement(target, &to, digest.into(), None));
+        said.extend(statement(target, &to, digest, None));
     }
     said
 }

@@ -45,10 +45,10 @@ fn is_token(target: &Target) -> bool {
 }
 
 /// `sha256:<hex>`, the colon perhaps percent-encoded.
-fn digest(reference: &str) -> Option<Digest> {
+fn digest(reference: &str) -> Option<Stated> {
     let value =
         ["sha256:", "sha256%3A", "sha256%3a"].iter().find_map(|start| reference.strip_prefix(start))?;
-    Digest::from_hex(value).ok()
+    Digest::from_hex(value).ok().map(Stated::from)
 }
 
 /// Whether a media type is that of a manifest or of an index of manifests.

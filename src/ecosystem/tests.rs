@@ -4,6 +4,7 @@ mod documents;
 mod heads;
 
 use super::*;
+use crate::digest::Digest;
 use proptest::prelude::*;
 
 const HEX: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
@@ -29,10 +30,22 @@ fn k02_k13_k15_urls_that_contain_their_digest() {
         ("https://r/v2/a/blobs/sha256%3a{hex}", "oci"),
         ("https://r/proxy/v2/a/blobs/sha256:{hex}", "oci"),
     ] {
-        let want = Kind::of_digest(name, Digest::from_hex(HEX).unwrap());
+        let want = Kind::of_digest(name, Digest::from_hex(HEX).unwrap().into());
         assert_eq!(kind(url), want, "{url}");
     }
-    assert_eq!(kind(&format!("http://d/by-hash/SHA256/{}", HEX.to_uppercase())).digest.unwrap().hex(), HEX);
+    let digest = Digest::from_hex(HEX).unwrap();
+    assert_eq!(
+        kind(&format!("http://d/by-hash/SHA256/{}", HEX.to_uppercase())).digest.unwrap(),
+        digest.into()
+    );
+}
+
+#[test]
+fn k02_an_index_by_its_sha_512_is_bound_like_one_by_its_sha_256() {
+    let named = kind("http://deb/dists/sid/by-hash/SHA512/{hex}{hex}");
+    let digest: Stated = format!("sha512:{HEX}{HEX}").parse().unwrap();
+    assert_eq!(named, Kind::of_digest("apt", digest));
+    assert!(digest.is_strong() && named.lasts == Lasts::Content);
 }
 
 #[test]
@@ -41,7 +54,6 @@ fn urls_made_from_content_that_is_no_sha_256() {
         "https://files.pythonhosted.org/packages/ba/78/{60}/x-1-py3-none-any.whl",
         "http://files.pythonhosted.org/packages/ba/78/{60}/x-1.tar.gz",
         "https://test-files.pythonhosted.org/packages/ba/78/{60}/x-1.zip#sha256=0",
-        "http://deb/dists/sid/by-hash/SHA512/{hex}{hex}",
     ] {
         let kind = kind(url);
         assert!(kind.lasts == Lasts::Content && kind.digest.is_none(), "{url}");
@@ -111,7 +123,7 @@ fn k01_k03_everything_else_can_change() {
         ("http://deb/by-hash/SHA256/zz", "generic"),
         ("http://deb/by-hash/SHA1/da39a3ee5e6b4b0d3255bfef95601890afd80709", "apt"),
         ("http://deb/by-hash/MD5Sum/d41d8cd98f00b204e9800998ecf8427e", "apt"),
-        ("http://deb/by-hash/SHA512/{hex}", "apt"),
+        ("http://deb/by-hash/SHA512/{hex}", "generic"),
         ("http://deb/google-chrome-stable_current.deb", "apt"),
         ("http://deb/by-hash/SHA256/{hex}/x", "generic"),
         ("http://deb/x?/by-hash/SHA256/{hex}", "generic"),

@@ -9,6 +9,7 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use http::{HeaderValue, Request, Response};
 use tokio::sync::Semaphore;
 
+use super::behind::Behind;
 use super::delivery::{self, Cuts};
 use super::error::FetchError;
 use super::flight::{FlightKey, Flights};
@@ -19,7 +20,7 @@ use super::ledger::{From, Ledger};
 use super::line::Line;
 use super::neighbours::Neighbours;
 use super::outcome::{CacheStatus, Given, Reply, Switched};
-use super::parts::AT_ONCE;
+use super::parts::{AT_ONCE, Arrivals};
 use super::prefetch::Backgrounds;
 use super::reasons::Reasons;
 use super::settings::Config;
@@ -28,7 +29,6 @@ use super::view::TransferView;
 use super::want::Want;
 use crate::cache::Cache;
 use crate::clock::SharedClock;
-use crate::digest::Stated;
 use crate::ecosystem;
 use crate::http::{Body, Target};
 use crate::mormot::Mormot;
@@ -79,6 +79,7 @@ pub(super) struct Inner {
     pub(super) storing: Drain,
     pub(super) flights: Flights,
     pub(super) parts_at_once: Arc<Semaphore>,
+    pub(super) arrivals: Arc<Arrivals>,
     pub(super) reasons: Reasons,
     pub(super) neighbours: ArcSwapOption<Neighbours>,
     pub(super) mormot: ArcSwapOption<Mormot>,
@@ -86,6 +87,7 @@ pub(super) struct Inner {
     pub(super) backgrounds: Backgrounds,
     pub(super) asked: Asked,
     pub(super) known: KnownAnswers,
+    pub(super) behind: Behind,
 }
 
 impl Engine {
@@ -94,6 +96,7 @@ impl Engine {
         Self(Arc::new(Inner {
             flights: Flights::new(Arc::clone(&parts.clock)),
             parts_at_once: Arc::new(Semaphore::new(AT_ONCE)),
+            arrivals: Arc::default(),
             reasons: Reasons::default(),
             cache: parts.cache,
             origin: parts.origin,
@@ -110,6 +113,7 @@ impl Engine {
             lessons: Lessons::new(),
             asked: Asked::default(),
             known: KnownAnswers::default(),
+            behind: Behind::default(),
         }))
     }
 
@@ -161,6 +165,7 @@ impl Engine {
         let url = UrlKey::of(&want.target, &rule.ignore_query);
         self.refuse_rest_of_a_cut(&want, &url)?;
         let judge = self.judge_of(&want);
+        let guarded = self.0.behind.leads(&url, self.0.clock.instant());
         let mut case = Case {
             want,
             url,
@@ -169,7 +174,7 @@ impl Engine {
             learned: Learned::default(),
             why: "uri-miss",
             admitted: None,
-            guarded: false,
+            guarded,
         };
         if let Some(stated) = case.judge.stated.filter(|_| !case.want.is_authorized()) {
             // what the URL led to may be the thing, though nobody has reckoned this algorithm of it yet
@@ -242,7 +247,7 @@ impl Engine {
 
     /// What the client or the URL says the bytes are.
     fn judge_of(&self, want: &Want) -> Judge {
-        let named = ecosystem::classify(&want.target).digest.map(Stated::from);
+        let named = ecosystem::classify(&want.target).digest;
         Judge::binding(want.stated.or(named), |stated| self.0.cache.index().blob_of(&stated.key()))
     }
 
@@ -255,6 +260,7 @@ impl Engine {
         let response =
             upstream.send(&self.0.origin, case.want.method.clone(), http::HeaderMap::new()).await?;
         self.hear_head(case, &response);
+        self.hear_where(case, &response);
         let status = CacheStatus::forwarded(case.why, "origin");
         Ok(Reply { given: Given::Passed(self.counted(response)), status })
     }

@@ -142,6 +142,11 @@ impl Flights {
         lock(&self.table).flights.remove(&key);
     }
 
+    /// Whether somebody went first for this key and has no answer yet.
+    pub(super) fn is_pending(&self, key: FlightKey) -> bool {
+        lock(&self.table).flights.get(&key).is_some_and(|flight| flight.found.borrow().is_none())
+    }
+
     /// The transfer that runs for this key now, if its head is known.
     pub(super) fn running(&self, key: FlightKey) -> Option<Arc<Running>> {
         match &*lock(&self.table).flights.get(&key)?.found.borrow() {

@@ -1,6 +1,7 @@
 //! Following the leader of a flight, or leading one.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::oneshot;
 
@@ -13,8 +14,12 @@ use super::running::Running;
 use crate::index::ResourceRecord;
 use crate::range::RangeRequest;
 
-/// How far behind the end of what has arrived a range may begin and still be waited for.
-pub(super) const AHEAD: u64 = 8 * 1024 * 1024;
+/// How long a range may wait for a running transfer to come to where it begins.
+pub(super) const SOON: Duration = Duration::from_millis(250);
+/// How long a transfer is looked at before its rate is known.
+const GLANCE: Duration = Duration::from_millis(60);
+/// The same for what a neighbour gives: the origin is spared by waiting longer.
+const FROM_NEIGHBOUR: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(2));
 
 impl Engine {
     pub(super) async fn follow(
@@ -30,7 +35,7 @@ impl Engine {
         match found {
             Found::Running(running) if running.can_be_joined(&case.want.headers) => {
                 if let Some(range) = case.want.range()
-                    && !soon_there(&running, range)
+                    && !soon_there(&running, range).await
                 {
                     return self.part(case).await;
                 }
@@ -59,6 +64,12 @@ impl Engine {
                     }
                     None => self.lead_alone(case, None).await,
                 }
+            }
+            // what runs is of no use for it: the range goes to the origin as it is
+            Found::Running(_) | Found::Leave | Found::Failed(_)
+                if case.want.range().is_some() && own.is_none() =>
+            {
+                self.part(case).await
             }
             Found::Running(_) | Found::Confirmed(_) | Found::Stale(..) | Found::Leave => {
                 self.lead_alone(case, own).await
@@ -105,15 +116,14 @@ impl Engine {
 }
 
 /// Whether a transfer has, or will soon have, the first byte of a range.
-pub(super) fn soon_there(running: &Running, range: RangeRequest) -> bool {
-    let progress = running.growing().progress();
-    match (range, progress.total) {
+pub(super) async fn soon_there(running: &Running, range: RangeRequest) -> bool {
+    let first = match (range, running.growing().progress().total) {
         // without a size no range can be answered
-        (RangeRequest::From { first, last }, None) => first == 0 && last.is_none(),
-        (RangeRequest::From { first, .. }, Some(_)) => first <= progress.received.saturating_add(AHEAD),
-        (RangeRequest::Suffix(length), Some(total)) => {
-            total.saturating_sub(length) <= progress.received.saturating_add(AHEAD)
-        }
-        (RangeRequest::Suffix(_), None) => false,
-    }
+        (RangeRequest::From { first, last }, None) => return first == 0 && last.is_none(),
+        (RangeRequest::From { first, .. }, Some(_)) => first,
+        (RangeRequest::Suffix(length), Some(total)) => total.saturating_sub(length),
+        (RangeRequest::Suffix(_), None) => return false,
+    };
+    let (glance, wait) = if running.is_from_neighbour() { FROM_NEIGHBOUR } else { (GLANCE, SOON) };
+    running.will_have(first, glance, wait).await
 }

@@ -4,7 +4,8 @@
 //! digest, and only after the origin has let this client in, by a HEAD with the client's own fields within this
 //! request. What came in answer to credentials is marked guarded: here it is given out only under the URL that led
 //! to it, after the same question, whether or not the request carries credentials; neighbours get it by its digest
-//! alone, never by its URL.
+//! alone, never by its URL. The same holds of what lies behind a link to which the origin led such a request; the link
+//! itself, which may be signed, is the word of the origin for whoever has it.
 
 use std::sync::Arc;
 
@@ -26,7 +27,9 @@ impl Engine {
     /// Whether the origin must be asked for this client before anything is given out.
     pub(super) fn must_ask_first(&self, case: &Case) -> bool {
         let is_guarded = |digest| self.0.cache.is_guarded(&digest);
-        case.want.is_authorized() || case.judge.digest.is_some_and(is_guarded)
+        // a link that the origin itself gave to a client it had let in is that client's admission
+        let is_led_in = case.guarded && !case.want.is_authorized();
+        !is_led_in && (case.want.is_authorized() || case.judge.digest.is_some_and(is_guarded))
     }
 
     /// Meets a want that the origin has to let in.
@@ -35,6 +38,8 @@ impl Engine {
         let is_whole = case.want.range().is_none();
         if let Some(digest) = case.named_by_url().filter(|_| case.may_be_held()) {
             let is_here = self.led_here(&case, &digest);
+            // what is guarded here, and came by another way, is not had from neighbours by this one
+            case.want.ask_peers &= is_here || !self.0.cache.is_guarded(&digest);
             if is_here || (is_whole && self.has_neighbours(&case)) {
                 let Some(head) = self.admitted(&case).await? else { return self.pass(&case).await };
                 if is_here && let Some(reply) = self.serve_admitted(&case, digest, &head).await {
@@ -51,7 +56,8 @@ impl Engine {
 
     /// Whether it is held, and may be given out under this URL: what is guarded only where this URL led to it.
     fn led_here(&self, case: &Case, digest: &Digest) -> bool {
-        let led = || self.0.cache.index().resources_of(digest).iter().any(|r| r.url_key == case.url);
+        let named = || self.0.cache.index().resources_of(digest).iter().any(|r| r.url_key == case.url);
+        let led = || named() || self.0.behind.has_led(&case.url, digest);
         self.0.cache.holds(digest).is_some() && (!self.0.cache.is_guarded(digest) || led())
     }
 
@@ -122,7 +128,7 @@ impl Engine {
 impl Case {
     /// The digest that the URL contains, if it is what this request is judged by.
     pub(super) fn named_by_url(&self) -> Option<Digest> {
-        let named = ecosystem::classify(&self.want.target).digest?;
+        let named = ecosystem::classify(&self.want.target).digest?.sha256()?;
         (self.judge.bound() == Some(Stated::from(named))).then_some(named)
     }
 

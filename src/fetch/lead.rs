@@ -21,7 +21,7 @@ use super::ledger::From;
 use super::lenders::Lenders;
 use super::neighbours::version_key;
 use super::offer::Offer;
-use super::origin_side::{self, Rest, content_length};
+use super::origin_side::{Missing, Rest, content_length};
 use super::outcome::{CacheStatus, Given, Held, Reply};
 use super::resume::Note;
 use super::settings::Trust;
@@ -225,6 +225,8 @@ impl Lead {
             policy::validators(&stored.answer.head, &mut headers);
         } else if !self.case.want.is_private() && !self.case.want.is_conditional() {
             partial = self.engine.beginning(&self.case);
+            // who holds the whole gives more than is here further on
+            partial = partial.filter(|(_, offset)| *offset > 0 || self.version.is_none());
             if let Some(version) = self.version.as_ref().filter(|_| partial.is_none()) {
                 policy::validators(version.head(), &mut headers);
             }
@@ -232,16 +234,22 @@ impl Lead {
         let (upstream, origin) = (self.case.upstream(headers), self.engine.0.origin.clone());
         let asked = self.engine.0.clock.now();
         let tag = partial.as_ref().and_then(|(note, _)| note.answer.head.strong_etag().map(str::to_owned));
-        let more = origin_side::range_fields(partial.as_ref().map(|(_, offset)| *offset), tag.as_deref());
+        let missing = partial.as_ref().map(|(note, offset)| Missing {
+            offset: *offset,
+            until: self.engine.next_after(&self.case, note, *offset),
+            tag: tag.as_deref(),
+        });
+        let more = missing.map(|missing| missing.fields()).unwrap_or_default();
         let response = match upstream.send(&origin, Method::GET, more).await {
             Ok(response) => response,
             Err(error) => return self.origin_failed(error).await,
         };
-        if let Some((note, offset)) = partial {
-            let joins = tag.is_some() || self.case.judge.named().is_some();
-            match origin_side::sort(response, offset, tag.as_deref()) {
+        if let (Some((note, _)), Some(missing)) = (&partial, missing) {
+            let (note, joins) = (note.clone(), tag.is_some() || self.case.judge.named().is_some());
+            match missing.sort(response) {
                 Rest::From(response, size) if joins && note.total.is_none_or(|total| total == size) => {
-                    return self.go_on(Note { total: Some(size), ..note }, response, asked).await;
+                    let note = Note { total: Some(size), ..note };
+                    return self.go_on(note, missing.offset, response, asked).await;
                 }
                 Rest::Whole(response) => {
                     self.forget_partial().await;
@@ -291,6 +299,7 @@ impl Lead {
     ) -> Result<Outcome, FetchError> {
         let now = self.engine.0.clock.now();
         self.engine.hear_head(&self.case, &response);
+        self.engine.hear_where(&self.case, &response);
         let version = self.version.take();
         if let Some(version) = version.filter(|_| self.stored.is_none())
             && response.status() == StatusCode::NOT_MODIFIED
@@ -322,7 +331,14 @@ impl Lead {
             Ok(arriving) => self.receive(response, arriving, finding).await,
             Err(reason) => {
                 tracing::debug!(%reason, url = %self.case.want.target, "not stored");
-                self.engine.note_not_kept(&self.case, reason.to_string());
+                let why = match response.status() {
+                    StatusCode::NOT_MODIFIED => {
+                        "the client had it already, said the origin (304): nothing came that could be kept"
+                            .to_owned()
+                    }
+                    _ => reason.to_string(),
+                };
+                self.engine.note_not_kept(&self.case, why);
                 if self.leads && is_about_sharing(reason) {
                     self.engine.0.flights.set_alone(self.case.url);
                 }
@@ -354,7 +370,8 @@ impl Lead {
         };
         let variance = Variance::of(fields, request)?;
         let answer = Answer::keep(&self.case.want.target, response.status(), fields, asked, now);
-        Ok(Arriving { answer, variance, shareable: storable.shareable, total: content_length(fields) })
+        let shareable = storable.shareable && !self.case.guarded;
+        Ok(Arriving { answer, variance, shareable, total: content_length(fields) })
     }
 
     fn may_be_guarded(&self, status: StatusCode) -> bool {
@@ -375,10 +392,18 @@ impl Lead {
         let (want, head) = (&self.case.want, &record.answer.head);
         let may_stay =
             policy::storable(&want.method, &want.headers, head.status(), &head.headers(), &self.case.rule);
-        if may_stay.is_ok() {
-            self.engine.0.cache.put_resource(record.clone());
-        } else {
-            self.engine.0.cache.forget_url(&self.case.url);
+        match may_stay {
+            Ok(_) => {
+                self.engine.0.cache.put_resource(record.clone());
+                self.engine.note_kept(&self.case, "confirmed by the origin (304), and kept");
+            }
+            Err(reason) => {
+                self.engine.0.cache.forget_url(&self.case.url);
+                self.engine.note_not_kept(
+                    &self.case,
+                    format!("confirmed by the origin (304), but from now on {reason}"),
+                );
+            }
         }
         Some(Arc::new(record))
     }

@@ -2,10 +2,15 @@
 //! the whole when nothing of it is missing (RFC 9111 sections 3.3 and 3.4).
 //!
 //! The client always has the origin's own answer, untouched and at its own pace: what cannot be written as fast
-//! is not kept. Parts are joined only under one strong entity tag; of the rest no byte meets another answer's.
+//! is not kept. Parts are joined only under one strong entity tag; of the rest no byte meets another answer's. A
+//! download of the whole leaves out what is here or arriving in parts, and what is missing of a thing of which most
+//! came in parts is fetched for later.
 
+mod arrivals;
+mod here;
 mod join;
 mod tee;
+mod whole;
 
 use http::header::{self, HeaderMap};
 use http::{Response, StatusCode};
@@ -14,6 +19,7 @@ use super::engine::{Case, Engine};
 use super::error::FetchError;
 use super::outcome::{CacheStatus, Given, Held, Reply, Slice};
 use super::resume::{Note, partial_key};
+use super::want;
 use crate::cache::Part;
 use crate::clock::Timestamp;
 use crate::http::Body;
@@ -22,6 +28,9 @@ use crate::range::{ContentRange, RangeRequest};
 
 use join::Join;
 use tee::{Tee, Written};
+
+pub(super) use arrivals::{Arrival, Arrivals};
+pub(super) use here::{Here, Sought, covering, next};
 
 /// So many answers to ranges are kept at the same time; the others only pass.
 pub(super) const AT_ONCE: usize = 32;
@@ -104,7 +113,13 @@ impl Engine {
         let is_of_use =
             !policy::freshness_lifetime(&answer, &case.rule).is_zero() || answer.head.strong_etag().is_some();
         let size = content.size.filter(|_| is_of_use)?;
-        Some(Coming { answer, variance, shareable: storable.shareable, content: content.bytes, size })
+        Some(Coming {
+            answer,
+            variance,
+            shareable: storable.shareable && !case.guarded,
+            content: content.bytes,
+            size,
+        })
     }
 
     /// Writes what passes into a file of its own, as far as the disk keeps up; whether that began.
@@ -119,45 +134,75 @@ impl Engine {
         let (parts, body) = response.into_parts();
         let (body, writing) = Tee::of(body, length);
         let (engine, storing) = (self.clone(), self.0.storing.enter());
+        let arrival = self.arrive(&case, &coming);
         // joined by the drain
         drop(self.0.drain.spawn(async move {
+            let came = |here| arrival.as_ref().map_or((), |arrival| arrival.came(here));
             let written = tokio::select! {
-                written = writing.into(ingest) => written,
+                written = writing.into(ingest, came) => written,
                 () = engine.0.stop.requested() => None,
             };
-            if let Some(written) = written {
-                engine.keep_written(case, coming, written).await;
+            let kept = match written {
+                Some(written) => engine.keep_written(&case, coming, written).await,
+                None => None,
+            };
+            drop((turn, reservation, arrival));
+            if let Some((part, shareable)) = kept {
+                engine.join_parts(&case, &part, shareable).await;
+                engine.complete_behind(&case, &part);
             }
-            drop((turn, reservation, storing));
+            drop(storing);
         }));
         (Response::from_parts(parts, body), true)
     }
 
-    async fn keep_written(&self, case: Case, coming: Coming, written: Written) {
-        let Written { ingest, length } = written;
-        let (cache, how) = (self.0.cache.clone(), crate::cache::Provenance::default());
+    /// From now on a download of the whole may wait for this part, where a strong tag says that it belongs there.
+    fn arrive(&self, case: &Case, coming: &Coming) -> Option<arrivals::Entry> {
+        let tag = coming.answer.head.strong_etag()?.to_owned();
+        let arrival = Arrival::new(coming.variance.clone(), tag, coming.content.clone(), coming.size);
+        Some(self.0.arrivals.enter(case.url, arrival))
+    }
+
+    async fn keep_written(&self, case: &Case, coming: Coming, written: Written) -> Option<(Part, bool)> {
+        let Written { ingest, length, is_whole } = written;
+        let start = coming.content.start;
+        let range = start..start.saturating_add(length);
+        // what a client broke off is a shorter part, where a tag says of what
+        let is_of_use = length >= here::WORTH && coming.answer.head.strong_etag().is_some();
+        if !is_whole && !is_of_use {
+            return None;
+        }
+        let announced = if is_whole { coming.content } else { range.clone() };
+        let guarded = case.guarded && case.rule.share;
+        let how = crate::cache::Provenance { guarded, ..crate::cache::Provenance::default() };
+        let cache = self.0.cache.clone();
         let committed = tokio::task::spawn_blocking(move || cache.commit(ingest, how)).await;
         // a failure is noted in health by the cache
-        let Ok(Ok(committed)) = committed else { return };
-        let start = coming.content.start;
+        let Ok(Ok(committed)) = committed else { return None };
         let part = Part {
             variance: coming.variance,
             answer: coming.answer,
-            range: start..start.saturating_add(length),
-            announced: coming.content,
+            range,
+            announced,
             size: coming.size,
             digest: committed.digest,
         };
         self.0.cache.put_part(case.url, part.clone());
-        let Some(join) = Join::around(self, &case, &part, coming.shareable) else { return };
-        join.run(self, case).await;
+        Some((part, coming.shareable))
+    }
+
+    async fn join_parts(&self, case: &Case, newest: &Part, shareable: bool) {
+        let Some(join) = Join::around(self, case, newest, shareable) else { return };
+        join.run(self, case.clone()).await;
     }
 
     /// What an earlier transfer or ranges left from the beginning on, if it belongs to an answer that this request
     /// would get: what is known of it, and its length. Bytes without a strong tag only meet bytes that a digest
     /// judges; a part that is fresh may still be asked to be completed, which tells whether the origin has a tag.
     pub(super) fn beginning(&self, case: &Case) -> Option<(Note, u64)> {
-        let record = self.0.cache.partial(&partial_key(case.flight_key()))?;
+        let Some(record) = self.0.cache.partial(&partial_key(case.flight_key())) else {
+            return Some((self.further_on(case)?, 0));
+        };
         let note = Note::from_text(&record.note)?;
         let is_judged = case.judge.named().is_some();
         let usable = note.variance.matches(&case.want.headers)

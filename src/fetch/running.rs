@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use super::delivery::{OpenCut, Tally};
 use super::judge::Judge;
@@ -9,7 +10,7 @@ use super::ledger::From;
 use super::neighbours::version_key;
 use super::outcome;
 use super::view::TransferView;
-use crate::clock::Timestamp;
+use crate::clock::{SharedClock, Timestamp};
 use crate::digest::Digest;
 use crate::http::StoredHead;
 use crate::policy::{Answer, ResourceKey, UrlKey, Variance};
@@ -21,6 +22,7 @@ pub struct Running {
     id: String,
     url: String,
     started_at: Timestamp,
+    pace: Pace,
     url_key: UrlKey,
     /// Replaced only while nobody has been told of it.
     answer: Mutex<(Arc<Answer>, bool)>,
@@ -38,10 +40,26 @@ pub struct Running {
     open_cuts: Mutex<Vec<OpenCut>>,
 }
 
+/// Since when a transfer runs, and from which byte on.
+#[derive(Debug)]
+pub(super) struct Pace {
+    clock: SharedClock,
+    began: Instant,
+    offset: u64,
+}
+
+impl Pace {
+    /// From now and this byte on.
+    pub(super) fn from(clock: &SharedClock, offset: u64) -> Self {
+        Self { clock: Arc::clone(clock), began: clock.instant(), offset }
+    }
+}
+
 /// What a transfer starts with.
 pub(super) struct Opening {
     pub(super) url: String,
     pub(super) started_at: Timestamp,
+    pub(super) pace: Pace,
     pub(super) url_key: UrlKey,
     pub(super) answer: Answer,
     pub(super) variance: Variance,
@@ -58,6 +76,7 @@ impl Running {
             id,
             url: opening.url,
             started_at: opening.started_at,
+            pace: opening.pace,
             url_key: opening.url_key,
             answer: Mutex::new((Arc::new(opening.answer), false)),
             variance: opening.variance,
@@ -75,6 +94,23 @@ impl Running {
     pub(super) fn can_be_joined(&self, request: &http::HeaderMap) -> bool {
         let failed = matches!(self.growing.progress().end, Some(End::Failed(_)));
         !failed && !self.growing.is_spilling() && self.variance.matches(request)
+    }
+
+    /// Whether a byte is here, or will be after `wait` at the rate so far; what runs for less than `glance` is given
+    /// that long to show its rate.
+    pub(super) async fn will_have(&self, byte: u64, glance: Duration, wait: Duration) -> bool {
+        let Pace { clock, began, offset } = &self.pace;
+        let left = glance.saturating_sub(clock.instant().saturating_duration_since(*began));
+        // either way the rate is known then
+        let is_here = tokio::time::timeout(left, self.growing.has(byte)).await.unwrap_or(false);
+        let progress = self.growing.progress();
+        if is_here || byte <= progress.received || progress.end.is_some() {
+            return byte <= progress.received;
+        }
+        let (came, ran) =
+            (progress.received.saturating_sub(*offset), clock.instant().saturating_duration_since(*began));
+        let missing = u128::from(byte - progress.received);
+        missing * ran.as_millis() <= u128::from(came) * wait.as_millis()
     }
 
     /// Whether neighbours can read it: all of it, from its first byte on.
@@ -181,6 +217,11 @@ impl Running {
     /// What is received may not be shared after all.
     pub(super) fn keep_to_ourselves(&self) {
         self.lendable.store(false, Ordering::SeqCst);
+    }
+
+    /// Whether a neighbour gives it now.
+    pub(super) fn is_from_neighbour(&self) -> bool {
+        self.source.lock().unwrap_or_else(PoisonError::into_inner).0 == From::Peer
     }
 
     /// Whose bytes, in words.

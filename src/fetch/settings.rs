@@ -43,6 +43,8 @@ pub struct Config {
     pub stale_if_error: Span,
     /// `origin.sidecars`: whether checksum files are asked for beside large downloads.
     pub sidecars: bool,
+    /// `origin.complete_parts`: whether what is missing of a thing that came in parts is fetched for later.
+    pub complete_parts: bool,
 }
 
 impl Default for Config {
@@ -54,6 +56,7 @@ impl Default for Config {
             min_size: ByteSize(2048),
             stale_if_error: Span(std::time::Duration::from_secs(7 * 86_400)),
             sidecars: true,
+            complete_parts: true,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod finish;
 mod follow;
+mod here;
 mod pump;
 mod rejoin;
 mod rivals;
@@ -22,7 +23,7 @@ use super::origin_side::Upstream;
 use super::outcome::CacheStatus;
 use super::piece::Pieces;
 use super::resume::{Note, partial_key};
-use super::running::{Opening, Running};
+use super::running::{Opening, Pace, Running};
 use super::settings::Release;
 use super::sidecar::Hint;
 use super::stand::Stand;
@@ -123,6 +124,8 @@ pub(super) struct Transfer {
     lonely: Option<Instant>,
     /// Since when no source makes progress.
     troubled_since: Option<Instant>,
+    /// What is here already because clients asked for parts.
+    known: here::Known,
 }
 
 impl Transfer {
@@ -137,6 +140,7 @@ impl Transfer {
         let opening = Opening {
             url: begin.case.want.target.shown(),
             started_at: engine.0.clock.now(),
+            pace: Pace::from(&engine.0.clock, resumed),
             url_key: begin.case.url,
             answer: begin.answer,
             variance: begin.variance,
@@ -184,6 +188,7 @@ impl Transfer {
             storing: Some(storing),
             lonely: None,
             troubled_since: None,
+            known: here::Known::default(),
         }
     }
 
@@ -206,7 +211,15 @@ impl Transfer {
                     None => continue,
                 },
                 Stop::Abandoned => break Err(Failure::Abandoned),
+                Stop::Here => {
+                    if let Err(failure) = self.take_parts().await {
+                        break Err(failure);
+                    }
+                }
                 Stop::Broken(why) => {
+                    if self.from == From::Cache {
+                        self.leave_present_part();
+                    }
                     tracing::debug!(%why, url = %self.case.want.target, "a source broke off");
                     if let Err(failure) = self.take_over(&why).await {
                         break Err(failure);

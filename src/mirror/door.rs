@@ -107,7 +107,8 @@ impl Mirror {
     fn entry(&self, path: &str, here: String) -> Result<Entry, Refusal> {
         let whole = format!("{}{path}", self.base.path().trim_end_matches('/'));
         let target = Target::new(self.base.scheme(), &self.base.authority(), &whole)?;
-        let digest = if self.preset == Preset::Oci { ecosystem::classify(&target).digest } else { None };
+        let named = ecosystem::classify(&target).digest.filter(|_| self.preset == Preset::Oci);
+        let digest = named.and_then(|named| named.sha256());
         let place = Place { preset: self.preset, base: Some(self.base.clone()), here, digest };
         Ok(Entry { target, digest: None, place, is_elsewhere: false, is_own: self.is_own })
     }

@@ -29,6 +29,8 @@ pub struct Config {
     pub proxy: ParentProxy,
     /// Whether the engine asks origins for checksum files beside large downloads.
     pub sidecars: bool,
+    /// Whether the engine fetches what is missing of a thing of which most came in parts.
+    pub complete_parts: bool,
     /// Further certificate authorities in PEM form; empty for none.
     pub ca_file: PathBuf,
     /// How much may come from all origins, in all; tunnels apart.
@@ -59,6 +61,7 @@ impl Default for Config {
             connections_per_host: 16,
             proxy: ParentProxy::default(),
             sidecars: true,
+            complete_parts: true,
             ca_file: PathBuf::new(),
             download_rate: Rate(0),
         }

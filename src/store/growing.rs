@@ -110,6 +110,13 @@ impl Growing {
         self.0.pieces().get(from..).unwrap_or_default().to_vec()
     }
 
+    /// Waits until this byte is here, or nothing more comes; whether it is here.
+    pub async fn has(&self, byte: u64) -> bool {
+        let mut progress = self.0.progress.subscribe();
+        let there = progress.wait_for(|now| now.end.is_some() || now.received > byte).await;
+        there.is_ok_and(|now| now.received > byte)
+    }
+
     /// Waits until this piece is whole, or nothing more comes.
     pub async fn has_piece(&self, piece: u64) {
         let mut progress = self.0.progress.subscribe();

@@ -191,3 +191,27 @@ fn digests_that_cannot_be_read_are_refused_with_the_list() {
     assert!(answer.text().contains("blake3"), "{}", answer.text());
     assert!(origin.gets("/f.bin").is_empty());
 }
+
+#[test]
+fn k02_an_index_by_its_sha_512_is_judged_by_it_and_shared() {
+    let (origin, a, b) = two();
+    let script = Script::new(200_000);
+    let hex = stated(&script, "sha512").to_string().replace("sha512:", "");
+    let path = format!("/debian/dists/s/main/binary-amd64/by-hash/SHA512/{hex}");
+    let url = origin.serve(&path, script.clone());
+    a.get(&url).assert_whole(&script);
+    a.wait_for_blob(&script.digest());
+    wait_until("the neighbour to give it", || {
+        // its answer may come after the deadline of a question, on a busy machine
+        let (other, sent) = (url.replace("/debian/", "/mirror/"), origin.all_requests().len());
+        origin.serve(&path.replace("/debian/", "/mirror/"), script.clone());
+        b.get(&other).assert_whole(&script);
+        origin.all_requests().len() == sent
+    });
+    // the origin itself cannot pass another thing off under that name
+    let wrong = path.replace("/debian/", "/wrong/");
+    let url = origin.serve(&wrong, Script::new(200_000).seed(2));
+    let cut = a.ask(&url).field("Larder-Peers", "no").send();
+    assert!(cut.body != Script::new(200_000).seed(2).body(), "{}", cut.cache_status());
+    assert_eq!(a.blobs().len(), 1);
+}

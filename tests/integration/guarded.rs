@@ -153,3 +153,46 @@ fn k14_tokens_and_refusals_of_a_registry_are_never_kept() {
     }
     assert!(a.blobs().is_empty());
 }
+
+#[test]
+fn a_private_blob_behind_a_signed_link_is_for_those_whom_the_registry_lets_in() {
+    let (origin, storage, site) = (Origin::start(), Origin::start(), Site::new());
+    let (a, b) = (Larder::new("a").peers(&site).start(), Larder::new("b").peers(&site).start());
+    a.meets(&b);
+    let blob = Script::new(300_000);
+    let path = format!("/v2/team/app/blobs/{}", blob.digest());
+    storage.serve("/blob", blob.clone().signed());
+    origin.serve(&path, Script::redirect_signed(&storage.url("/blob")).authorization(USERS));
+    // as a program does: credentials for the registry alone, the link as it was given
+    let pull = |node: &Larder, user: &str| {
+        let moved = as_user(node, &origin, &path, user);
+        match moved.field("Location") {
+            Some(link) => node.ask(link).send(),
+            None => moved,
+        }
+    };
+    pull(&a, "Bearer anna").assert_whole(&blob);
+    a.wait_for_blob(&blob.digest());
+    let digest = blob.digest();
+    let elsewhere = Origin::start();
+    elsewhere.serve(&format!("/v2/mine/blobs/{digest}"), Script::new(10));
+    let mine = elsewhere.url(&format!("/v2/mine/blobs/{digest}"));
+    for node in [&a, &b] {
+        for user in ["Bearer mallory", ""] {
+            let refused = pull(node, user);
+            println!("{user:?}: {} {}", refused.status, refused.cache_status());
+            assert_eq!(refused.status, 401, "{user}");
+        }
+        // who knows the digest alone has nothing of it, by no door
+        let stated = node.ask(&storage.url("/blob")).field("Larder-Digest", &digest).send();
+        assert_eq!(stated.status, 403, "{}", stated.cache_status());
+        let own = elsewhere.serve("/own", Script::new(10));
+        assert!(
+            !node.ask(&own).field("Larder-Digest", &digest).send().body.starts_with(&blob.body()[..1000])
+        );
+        assert_eq!(node.door(&format!("/@{digest}/http/{}{path}", origin.address())).send().status, 401);
+        pull(node, "Bearer ben").assert_whole(&blob);
+    }
+    assert!(!a.ask(&mine).send().is_success(), "another registry's word is none");
+    assert_eq!(b.count("/traffic/bytes_to_peers"), 0);
+}

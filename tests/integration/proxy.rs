@@ -1,6 +1,7 @@
 //! The doors towards a well-behaved origin: ranges, targets, fields, codings, framing, loops.
 
 mod content;
+mod copies;
 mod interim;
 mod parts;
 mod ranges;

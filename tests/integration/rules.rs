@@ -167,6 +167,18 @@ fn info_says_which_rule_holds_and_why_something_was_kept_or_not() {
         let text = a.cli(&["info", &url]).assert_code(0).stdout;
         assert!(text.contains(why) && text.contains("last_why"), "{text}");
     }
+    let script = Script::new(20_000).seed(8).stale_at_once();
+    let url = origin.serve("/stale", script.clone());
+    a.get(&url).assert_whole(&script);
+    a.wait_for_blob(&script.digest());
+    a.get(&url).assert_whole(&script);
+    let text = a.cli(&["info", &url]).assert_code(0).stdout;
+    assert!(text.contains("confirmed by the origin (304), and kept"), "{text}");
+    let script = Script::new(20_000).seed(9);
+    let (url, tag) = (origin.serve("/theirs", script.clone()), script.etag_value().unwrap());
+    assert_eq!(a.ask(&url).field("If-None-Match", &tag).send().status, 304);
+    let text = a.cli(&["info", &url]).assert_code(0).stdout;
+    assert!(text.contains("the client had it already"), "{text}");
     a.cli(&["info", &origin.url("/unheard-of")]).assert_code(3);
     let refused = a.admin_ask("GET", "/api/v1/explanation?url=nonsense").send();
     assert_eq!(refused.status, 400, "{}", refused.text());

@@ -4,7 +4,7 @@ use super::{Case, Engine};
 use crate::digest::Stated;
 use crate::fetch::error::FetchError;
 use crate::fetch::flight::{FlightKey, Found, Part};
-use crate::fetch::follow::{AHEAD, soon_there};
+use crate::fetch::follow::{SOON, soon_there};
 use crate::fetch::judge::WHOLE;
 use crate::fetch::outcome::{CacheStatus, Given, Reply};
 use crate::fetch::want::drop_conditions;
@@ -13,6 +13,14 @@ use crate::policy::{self, Plan};
 use crate::range::RangeRequest;
 use http::Method;
 use std::sync::Arc;
+use std::time::Duration;
+
+/// How far from the beginning a range may begin for the whole to be worth fetching.
+const AHEAD: u64 = 8 * 1024 * 1024;
+/// Where it begins for the whole to be worth a try.
+const NEAR: std::ops::RangeInclusive<u64> = 256 * 1024..=AHEAD;
+/// What takes this long up to there is not worth it, and rates of small things are not to be relied on.
+const HOPELESS: Duration = Duration::from_secs(5);
 
 impl Engine {
     /// Where a strong digest must hold, what a URL led to earlier is no answer: the thing itself was looked for
@@ -142,6 +150,9 @@ impl Engine {
         if alone {
             return self.lead_alone(case, stored.map(|stored| (stored, stale_allowed))).await;
         }
+        if stored.is_none() {
+            self.begin_behind(&case, key);
+        }
         if stored.is_none() && !self.worth_the_whole(&case, key).await {
             return self.part(case).await;
         }
@@ -172,8 +183,15 @@ impl Engine {
         if range == (RangeRequest::From { first: 0, last: None }) || self.begins_in_beginning(case, range) {
             return true;
         }
+        if self.0.flights.is_pending(key) {
+            // its head is not here yet: what it is tells whether it is worth the wait
+            return true;
+        }
         if let Some(running) = self.0.flights.running(key) {
-            return soon_there(&running, range);
+            return soon_there(&running, range).await;
+        }
+        if self.is_near(case, range) {
+            return true;
         }
         let near = matches!(range, RangeRequest::From { first, .. } if first <= AHEAD);
         let is_worth = |size: Option<u64>| near || size.is_some_and(|size| size <= WHOLE);
@@ -187,5 +205,39 @@ impl Engine {
             }
             _ => false,
         }
+    }
+
+    /// How long the origin takes for all that lies before a range without an end, at the rate it had lately.
+    fn time_before(&self, case: &Case, first: u64) -> Option<Duration> {
+        let rate = self.0.origin.learned_rate(&case.want.target.authority())?;
+        Some(Duration::from_millis(first.saturating_mul(1000) / rate.max(1)))
+    }
+
+    /// Whether the origin sends all that lies before a range without an end in no time: then the whole costs it
+    /// little more, and others can have it.
+    fn is_near(&self, case: &Case, range: RangeRequest) -> bool {
+        let RangeRequest::From { first, last: None } = range else { return false };
+        self.time_before(case, first).is_some_and(|time| time <= SOON)
+    }
+
+    /// Begins the whole behind a client that wants the end of it from near its beginning on: a moment tells whether
+    /// the client is better served by that.
+    fn begin_behind(&self, case: &Case, key: FlightKey) {
+        let Some(RangeRequest::From { first, last: None }) = case.want.range() else { return };
+        let is_hopeless = self.time_before(case, first).is_some_and(|time| time > HOPELESS);
+        if !NEAR.contains(&first) || is_hopeless || !self.0.cache.is_writable() {
+            return;
+        }
+        let Part::Lead(permit) = self.0.flights.enter(key) else { return };
+        let mut whole = case.clone();
+        whole.want.headers = whole.want.headers_for_whole();
+        whole.want.interim = None;
+        let engine = self.clone();
+        // joined by the drain
+        drop(self.0.drain.spawn(async move {
+            if let Err(error) = engine.lead(whole, None, Some(permit)).await {
+                tracing::debug!(%error, "a download behind a client's range failed");
+            }
+        }));
     }
 }

@@ -152,6 +152,11 @@ impl Lead {
         offers: Vec<crate::fetch::offer::Offer>,
     ) -> Result<Option<Transfer>, FetchError> {
         if self.case.admitted.is_none() && offers.iter().any(|offer| offer.holding.guarded) {
+            let is_led = self.engine.0.behind.leads(&self.case.url, self.engine.0.clock.instant());
+            if self.case.named_by_url().is_none() && !is_led {
+                // who only knows its digest has no origin to ask
+                return Ok(None);
+            }
             let admitted = self.engine.admitted(&self.case).await?;
             if admitted.is_none() {
                 return Ok(None);

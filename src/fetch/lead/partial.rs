@@ -24,6 +24,7 @@ impl Lead {
     pub(super) async fn go_on(
         &mut self,
         mut note: Note,
+        offset: u64,
         response: Response<Body>,
         asked: Timestamp,
     ) -> Result<Outcome, FetchError> {
@@ -36,8 +37,17 @@ impl Lead {
         let (cache, key, total) =
             (self.engine.0.cache.clone(), partial_key(self.case.flight_key()), note.total);
         let beside = self.case.judge.beside();
-        let resumed = tokio::task::spawn_blocking(move || cache.resume(&key, total, beside)).await;
-        let Ok(Ok(Some(begun))) = resumed else {
+        let resumed = tokio::task::spawn_blocking(move || match offset {
+            // nothing from the beginning on is here, but something further on
+            0 => cache.begin(total).map(|(mut ingest, reservation)| {
+                ingest.reckon(beside);
+                Some((ingest, reservation))
+            }),
+            _ => cache.resume(&key, total, beside),
+        });
+        // another download may have gone on with it meanwhile
+        let resumed = resumed.await.ok().and_then(Result::ok).flatten();
+        let Some(begun) = resumed.filter(|(ingest, _)| ingest.length() == offset) else {
             // the partial was not what its record says: the whole, then, into a new file
             let upstream = self.case.upstream(self.case.want.headers_for_whole());
             let response = upstream.send(&self.engine.0.origin, Method::GET, HeaderMap::new()).await?;
@@ -47,7 +57,7 @@ impl Lead {
                 Err(_) => self.pass(response),
             };
         };
-        let shareable = self.case.rule.share && !self.case.want.is_private();
+        let shareable = self.case.rule.share && !self.case.want.is_private() && !self.case.guarded;
         let arriving =
             Arriving { answer: note.answer, variance: note.variance, shareable, total: note.total };
         let source = Source { body: response.into_body(), from: From::Origin, offer: None };

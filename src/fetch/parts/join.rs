@@ -94,10 +94,11 @@ impl Join {
                 return Err(std::io::Error::other("the parts make another thing than the one named"));
             }
             cache
-                .commit(ingest, Provenance { first_hand: true, guarded: false })
+                .commit(ingest, Provenance { first_hand: true, guarded: case.guarded && case.rule.share })
                 .map_err(std::io::Error::other)?;
             cache.put_resource(self.record(case, digest));
-            self.drop_parts(cache);
+            let parts: Vec<_> = self.pieces.iter().map(|(part, _)| Arc::clone(part)).collect();
+            engine.drop_parts(&parts);
         }
         drop(reservation);
         Ok(())
@@ -133,17 +134,6 @@ impl Join {
             first_hand: true,
             shareable: self.shareable,
             answer,
-        }
-    }
-
-    /// The bytes are in the whole now; blobs that are nothing but parts go.
-    fn drop_parts(&self, cache: &Cache) {
-        for (part, _) in &self.pieces {
-            let is_only_a_part =
-                cache.index().resources_of(&part.digest).is_empty() && !cache.is_pinned(&part.digest);
-            if is_only_a_part && let Err(error) = cache.remove(&part.digest) {
-                tracing::debug!(%error, "a part stays until it is evicted");
-            }
         }
     }
 }

@@ -22,20 +22,22 @@ pub(super) struct Tee {
 
 struct Copy {
     pieces: mpsc::Sender<Bytes>,
-    /// Told when the body ended as it should.
-    whole: oneshot::Sender<()>,
+    /// Told when the body ended as it should, or is not what was announced.
+    whole: oneshot::Sender<bool>,
 }
 
 /// Where the pieces are written down.
 pub(super) struct Writing {
     pieces: mpsc::Receiver<Bytes>,
-    whole: oneshot::Receiver<()>,
+    whole: oneshot::Receiver<bool>,
 }
 
-/// A body that came whole.
+/// What came of a body.
 pub(super) struct Written {
     pub(super) ingest: Ingest,
     pub(super) length: u64,
+    /// To its end: else the first bytes of it.
+    pub(super) is_whole: bool,
 }
 
 impl Tee {
@@ -52,14 +54,16 @@ impl Tee {
         let fits = length <= self.left;
         self.left = self.left.saturating_sub(length);
         let sent = self.copy.as_ref().is_some_and(|copy| copy.pieces.try_send(bytes.clone()).is_ok());
-        if !fits || !sent {
+        if !fits {
+            self.end(false);
+        } else if !sent {
             self.copy = None;
         }
     }
 
-    fn end(&mut self) {
+    fn end(&mut self, well: bool) {
         if let Some(copy) = self.copy.take()
-            && copy.whole.send(()).is_err()
+            && copy.whole.send(well).is_err()
         {
             tracing::trace!("nobody writes this part any more");
         }
@@ -82,7 +86,7 @@ impl http_body::Body for Tee {
                 }
             }
             Poll::Ready(Some(Err(_))) => self.copy = None,
-            Poll::Ready(None) => self.end(),
+            Poll::Ready(None) => self.end(true),
             Poll::Pending => {}
         }
         frame
@@ -101,14 +105,14 @@ impl Drop for Tee {
     /// Whoever knows the length does not ask for an end.
     fn drop(&mut self) {
         if self.body.is_end_stream() {
-            self.end();
+            self.end(true);
         }
     }
 }
 
 impl Writing {
-    /// Writes until the end; none where it did not come, or the disk refused.
-    pub(super) async fn into(mut self, mut ingest: Ingest) -> Option<Written> {
+    /// Writes what comes, and says how much is written; none where that is nothing, or the disk refused.
+    pub(super) async fn into(mut self, mut ingest: Ingest, came: impl Fn(u64)) -> Option<Written> {
         let mut batch = Vec::new();
         loop {
             batch.clear();
@@ -125,10 +129,14 @@ impl Writing {
                 .ok()?
                 .inspect_err(|error| tracing::debug!(%error, "a part is not kept"))
                 .ok()?;
+            came(ingest.length());
         }
-        self.whole.try_recv().ok()?;
+        let is_whole = match self.whole.try_recv() {
+            Ok(false) => return None,
+            ended => ended.is_ok(),
+        };
         let length = ingest.length();
-        (length > 0).then_some(Written { ingest, length })
+        (length > 0).then_some(Written { ingest, length, is_whole })
     }
 }
 
@@ -149,7 +157,7 @@ mod tests {
     async fn passed(pieces: Vec<Result<&'static [u8], &'static str>>, most: u64) -> (usize, bool) {
         let (body, mut writing) = Tee::of(body(pieces), most);
         let passed = body.collect().await.map_or(0, |body| body.to_bytes().len());
-        (passed, writing.whole.try_recv().is_ok())
+        (passed, writing.whole.try_recv() == Ok(true))
     }
 
     #[tokio::test]

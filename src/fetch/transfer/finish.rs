@@ -90,6 +90,7 @@ impl Transfer {
         self.engine.0.ledger.measures().received(&self.running.detail(), size, took);
         self.note_end("complete");
         let names = self.names();
+        let how = Provenance { first_hand, guarded: self.is_guarded(digest) };
         let completed = self.writer.complete(digest);
         let told = share::told(&self.running, self.stand.as_deref(), self.engine.0.clock.now());
         self.running.settle_cuts(&End::Complete(digest));
@@ -101,13 +102,12 @@ impl Transfer {
             return;
         };
         self.engine.note_kept(&self.case, format!("stored, from {}", self.running.detail()));
-        let is_guarded = self.case.want.is_authorized() || self.case.guarded;
-        let guarded = is_guarded && self.case.rule.share;
-        let how = Provenance { first_hand, guarded };
         cache.announce(&ingest, digest, how);
         if let Some(stated) = found.beside {
             cache.index().put_digest(stated, digest, self.engine.0.clock.now());
         }
+        // they are forgotten with the next line: the whole answers in their place
+        let parts = cache.parts(&self.case.url);
         cache.put_resource(record);
         self.engine.begin_lesson(lesson);
         if let Some(told) = told {
@@ -116,8 +116,12 @@ impl Transfer {
         // who comes from here on asks the store, where freshness counts
         drop(permit);
         let (reservation, storing) = (self.reservation, self.storing);
+        let engine = self.engine.clone();
         let committed = tokio::task::spawn_blocking(move || {
             let committed = cache.commit(ingest, how);
+            if committed.is_ok() {
+                engine.drop_parts(&parts);
+            }
             drop((reservation, storing));
             committed.is_ok()
         });
@@ -130,6 +134,14 @@ impl Transfer {
             let asked = self.running.answer().request_time;
             self.engine.compare(&self.case, asked, digest).await;
         }
+    }
+
+    /// Whether it is for those alone whom the origin lets in; where a link led to it, by which that is remembered.
+    fn is_guarded(&self, digest: crate::digest::Digest) -> bool {
+        if self.case.guarded {
+            self.engine.0.behind.found(&self.case.url, digest, self.engine.0.clock.instant());
+        }
+        (self.case.want.is_authorized() || self.case.guarded) && self.case.rule.share
     }
 
     /// What becomes of this transfer in the history.

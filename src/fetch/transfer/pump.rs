@@ -33,6 +33,8 @@ pub(super) enum Stop {
     Ended,
     /// The source broke off: why.
     Broken(String),
+    /// What comes next is here already, or arriving by itself.
+    Here,
     /// The neighbour is much slower than the origin would be.
     Slow,
     /// A neighbour turned up that holds the same thing.
@@ -147,7 +149,11 @@ impl Transfer {
         }
     }
 
-    async fn take(&mut self, bytes: Bytes) -> Option<Stop> {
+    async fn take(&mut self, mut bytes: Bytes) -> Option<Stop> {
+        let is_here = self.trim(&mut bytes);
+        if is_here && bytes.is_empty() {
+            return Some(Stop::Here);
+        }
         let length = bytes.len() as u64;
         let after = self.writer.received() + length;
         if self.total.is_some_and(|total| after > total) {
@@ -175,6 +181,9 @@ impl Transfer {
         if self.total.is_none() {
             self.extend(after).await;
         }
+        if is_here {
+            return Some(Stop::Here);
+        }
         self.checkpoint(after).await
     }
 
@@ -196,6 +205,7 @@ impl Transfer {
             return stop;
         }
         match self.total {
+            Some(total) if self.writer.received() < total && self.from == From::Cache => Stop::Here,
             Some(total) if self.writer.received() < total => {
                 Stop::Broken("the source ended before the size it announced".to_owned())
             }
@@ -257,7 +267,7 @@ impl Transfer {
         self.storing = None;
     }
 
-    fn is_worth_finishing(&self) -> bool {
+    pub(super) fn is_worth_finishing(&self) -> bool {
         let Some(total) = self.total else { return false };
         let rest = total.saturating_sub(self.writer.received());
         rest <= SMALL_REST || (rest <= LARGE_REST && rest <= total / 10)

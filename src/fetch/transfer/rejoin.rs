@@ -12,7 +12,7 @@ use crate::discovery::{Offer, Wanted};
 use crate::fetch::crowd::Met;
 use crate::fetch::ledger::From;
 use crate::fetch::offer::Offer as Lent;
-use crate::fetch::origin_side::{Rest, Upstream, range_fields};
+use crate::fetch::origin_side::{Missing, Rest, Upstream};
 use crate::fetch::piece::Pieces;
 use crate::fetch::want::drop_conditions;
 use crate::range::ContentRange;
@@ -138,7 +138,8 @@ impl Transfer {
             return self.take_whole_first_hand(received).await;
         };
         let origin = self.engine.0.origin.clone();
-        let rest = self.upstream.rest(&origin, received, Some(tag), false).await;
+        let missing = Missing { offset: received, until: None, tag: Some(tag) };
+        let rest = self.upstream.rest(&origin, missing, false).await;
         match rest.map_err(|error| Trouble::Passing(error.to_string()))? {
             Rest::From(response, size) if self.total.is_none_or(|total| total == size) => {
                 self.set_total(Some(size));
@@ -216,8 +217,8 @@ impl Transfer {
 
     async fn take_whole_first_hand(&mut self, received: u64) -> Result<(), Trouble> {
         let answer = self.running.answer();
-        let rest =
-            self.upstream.rest(&self.engine.0.origin.clone(), 0, answer.head.strong_etag(), false).await;
+        let whole = Missing { offset: 0, until: None, tag: answer.head.strong_etag() };
+        let rest = self.upstream.rest(&self.engine.0.origin.clone(), whole, false).await;
         match rest.map_err(|error| Trouble::Passing(error.to_string()))? {
             Rest::Whole(response) if response.status() == StatusCode::OK => {
                 self.take_whole(response, received).await?;
@@ -297,11 +298,9 @@ async fn hashes_of(
     tag: String,
 ) -> Result<Vec<PieceHash>, String> {
     drop_conditions(&mut upstream.headers);
-    let (first, last) = (range.start, range.end.saturating_sub(1));
-    let mut fields = range_fields(Some(first), Some(&tag));
-    let value = http::HeaderValue::try_from(format!("bytes={first}-{last}"));
-    fields.insert(http::header::RANGE, value.map_err(|error| error.to_string())?);
-    let response = upstream.send(&origin, http::Method::GET, fields).await.map_err(|e| e.to_string())?;
+    let piece = Missing { offset: range.start, until: Some(range.end), tag: Some(&tag) };
+    let sent = upstream.send(&origin, http::Method::GET, piece.fields()).await;
+    let response = sent.map_err(|error| error.to_string())?;
     let told = response.headers().get(http::header::CONTENT_RANGE);
     let told = told.and_then(|field| ContentRange::parse(field.to_str().ok()?));
     if response.status() != StatusCode::PARTIAL_CONTENT || told.is_none_or(|told| told.bytes != range) {

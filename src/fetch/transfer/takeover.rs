@@ -13,7 +13,7 @@ use crate::digest::Hasher;
 use crate::fetch::judge::Judge;
 use crate::fetch::ledger::From;
 use crate::fetch::offer::Offer;
-use crate::fetch::origin_side::{Rest, content_length};
+use crate::fetch::origin_side::{Missing, Rest, content_length};
 use crate::fetch::piece::Pieces;
 use crate::http::Body;
 use crate::policy::{self, Answer};
@@ -200,12 +200,13 @@ impl Transfer {
         if self.is_judged_by_pieces() {
             return self.go_on_first_hand().await;
         }
-        let offset = self.writer.received();
+        let (offset, until) = (self.writer.received(), self.next_part());
         let answer = self.running.answer();
         let tag = answer.head.strong_etag();
         let origin = self.engine.0.origin.clone();
+        let missing = Missing { offset, until: until.filter(|until| *until > offset), tag };
         // only a digest that may refuse the result makes a bare range safe
-        let rest = self.upstream.rest(&origin, offset, tag, self.judge.named().is_some()).await;
+        let rest = self.upstream.rest(&origin, missing, self.judge.named().is_some()).await;
         match rest.map_err(|error| Trouble::Passing(error.to_string()))? {
             Rest::From(response, size) if self.total.is_none_or(|total| total == size) => {
                 self.set_total(Some(size));

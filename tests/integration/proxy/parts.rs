@@ -136,8 +136,9 @@ fn a_part_that_was_cut_is_not_kept() {
     let (origin, a) = alone();
     let script = Script::new(100_000).cache_control("max-age=600").ranges(Ranges::Honoured).cut_once(20_000);
     let url = origin.serve("/f.bin", script.clone());
-    let cut = a.ask(&url).range("10000-59999").send();
-    assert!(!cut.is_success() || cut.body.len() < 50_000);
+    // or the connection ends before the head went out: an error in any case
+    let cut = a.ask(&url).range("10000-59999").try_send();
+    assert!(cut.is_err() || cut.is_ok_and(|cut| !cut.is_success() || cut.body.len() < 50_000));
     let part = a.ask(&url).range("10000-59999").send();
     part.assert_slice(&script, 10_000, 60_000);
     assert!(!part.is_hit());
