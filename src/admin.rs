@@ -12,6 +12,7 @@ mod config;
 mod control;
 mod describe;
 mod gate;
+mod given;
 mod health;
 mod identify;
 mod live;

@@ -27,6 +27,7 @@ mod openapi;
 mod problem;
 mod question;
 mod select;
+mod socket;
 mod sql;
 mod tag;
 #[cfg(test)]

@@ -9,18 +9,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
-use axum::extract::rejection::{JsonRejection, QueryRejection};
+use axum::extract::rejection::QueryRejection;
 use axum::extract::{Extension, Path, Query, Request, State};
 use axum::response::{IntoResponse as _, Response};
 use futures_util::future::BoxFuture;
 use http::StatusCode;
 use serde::Deserialize;
 
+use super::given::Given;
 use super::identify::From as Caller;
 use super::server::Shared;
 use super::views::{
-    BanRequest, FetchesRequest, FetchesView, GcRequest, GivenBlob, ImportRequest, ImportedView, LogRequest,
-    LogView, PurgeRequest, PurgeView, ReloadView, StoredView, VerifyView,
+    BanRequest, FetchesRequest, FetchesView, GcRequest, GivenBlob, ImportRequest, ImportedResource,
+    ImportedView, LogRequest, LogView, PurgeRequest, PurgeView, ReloadView, StoredView, VerifyView,
 };
 use super::{BanView, GcView};
 use crate::digest::Digest;
@@ -117,11 +118,7 @@ impl From<ActionError> for Problem {
 /// An answer or a problem.
 pub(super) type Answer = Result<Response, Problem>;
 
-pub(super) async fn ban(
-    State(shared): State<Arc<Shared>>,
-    body: Result<Json<BanRequest>, JsonRejection>,
-) -> Answer {
-    let Json(request) = body.map_err(|error| bad_request(error.body_text()))?;
+pub(super) async fn ban(State(shared): State<Arc<Shared>>, Given(request): Given<BanRequest>) -> Answer {
     let made = (shared.control.ban)(request).await?;
     Ok((StatusCode::CREATED, Json(made)).into_response())
 }
@@ -136,34 +133,24 @@ pub(super) async fn log_level(State(shared): State<Arc<Shared>>) -> Response {
 
 pub(super) async fn set_log_level(
     State(shared): State<Arc<Shared>>,
-    body: Result<Json<LogRequest>, JsonRejection>,
+    Given(request): Given<LogRequest>,
 ) -> Answer {
-    let Json(request) = body.map_err(|error| bad_request(error.body_text()))?;
     Ok(Json((shared.control.log)(request).await?).into_response())
 }
 
-pub(super) async fn gc(
-    State(shared): State<Arc<Shared>>,
-    body: Result<Json<GcRequest>, JsonRejection>,
-) -> Answer {
-    let Json(request) = body.map_err(|error| bad_request(error.body_text()))?;
+pub(super) async fn gc(State(shared): State<Arc<Shared>>, Given(request): Given<GcRequest>) -> Answer {
     Ok(Json((shared.control.gc)(request).await?).into_response())
 }
 
-pub(super) async fn purge(
-    State(shared): State<Arc<Shared>>,
-    body: Result<Json<PurgeRequest>, JsonRejection>,
-) -> Answer {
-    let Json(request) = body.map_err(|error| bad_request(error.body_text()))?;
+pub(super) async fn purge(State(shared): State<Arc<Shared>>, Given(request): Given<PurgeRequest>) -> Answer {
     Ok(Json((shared.control.purge)(request).await?).into_response())
 }
 
 pub(super) async fn fetches(
     State(shared): State<Arc<Shared>>,
     caller: Option<Extension<Caller>>,
-    body: Result<Json<FetchesRequest>, JsonRejection>,
+    Given(request): Given<FetchesRequest>,
 ) -> Answer {
-    let Json(request) = body.map_err(|error| bad_request(error.body_text()))?;
     // whoever comes by the Unix socket is on this machine
     let client =
         caller.map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), |Extension(Caller(from))| from.ip().to_canonical());
@@ -211,9 +198,12 @@ pub(super) async fn store(
 
 pub(super) async fn import(
     State(shared): State<Arc<Shared>>,
-    body: Result<Json<ImportRequest>, JsonRejection>,
+    Given(request): Given<ImportRequest>,
 ) -> Answer {
-    let Json(request) = body.map_err(|error| bad_request(error.body_text()))?;
+    let no_status = |given: &ImportedResource| !(100..600).contains(&given.answer.head.status);
+    if request.resources.iter().any(no_status) {
+        return Err(bad_request("the status of an answer is from 100 to 599".to_owned()));
+    }
     Ok(Json((shared.control.import)(request).await?).into_response())
 }
 

@@ -56,10 +56,7 @@ fn with_blobs() -> Vec<ActionDoc> {
             "POST",
             "/imports",
             "Note answers, as `resources` lists them, for blobs that are held",
-            Some(object(
-                json!({"resources": {"type": "array", "items": {"type": "object"}}}),
-                &["resources"],
-            )),
+            Some(object(json!({"resources": {"type": "array", "items": answer()}}), &["resources"])),
             (
                 200,
                 Some(object(
@@ -78,6 +75,7 @@ fn with_the_node() -> Vec<ActionDoc> {
     let duration = json!({"type": ["string", "null"], "pattern": "^[1-9][0-9]{0,3}[smhd]$"});
     let size = json!({"type": ["string", "null"], "pattern": "^[1-9][0-9]{0,6}(KiB|MiB|GiB)$"});
     let address = json!({"type": "string", "anyOf": [{"format": "ipv4"}, {"format": "ipv6"}]});
+    let url = json!({"type": "string", "pattern": "^https?://[a-z0-9]{1,30}(\\.[a-z0-9]{1,30}){0,4}(:[1-9][0-9]{0,3})?/[A-Za-z0-9/._~-]{0,200}\\*?$"});
     vec![
         action(
             "POST",
@@ -97,7 +95,7 @@ fn with_the_node() -> Vec<ActionDoc> {
             "POST",
             "/purges",
             "Forget what a URL led to, or all that begin with what stands before a *",
-            Some(object(json!({"url": text(), "dry_run": {"type": "boolean"}}), &["url"])),
+            Some(object(json!({"url": url, "dry_run": {"type": "boolean"}}), &["url"])),
             (
                 200,
                 Some(object(
@@ -170,6 +168,27 @@ fn session() -> Vec<ActionDoc> {
         action("GET", "/session", "Who one is", None, (200, Some(who()))),
         action("DELETE", "/session", "Log out", None, (204, None)),
     ]
+}
+
+/// An answer as `resources` lists it.
+fn answer() -> Value {
+    let key = json!({"type": "string", "pattern": "^[0-9a-f]{64}$"});
+    let digest = json!({"type": ["string", "null"], "pattern": "^sha256:[0-9a-f]{64}$"});
+    let pair = |second: Value| json!({"type": "array", "prefixItems": [text(), second], "items": false, "minItems": 2});
+    let list = |of: Value| json!({"type": "array", "items": of});
+    let size = json!({"type": "integer", "minimum": 0, "maximum": u64::MAX});
+    let status = json!({"type": "integer", "minimum": 100, "maximum": 599});
+    let head = object(json!({"status": status, "fields": list(pair(text()))}), &["status", "fields"]);
+    let times =
+        json!({"head": head, "request_time": size, "response_time": size, "queried": {"type": "boolean"}});
+    let answer = object(times, &["head", "request_time", "response_time"]);
+    let fields = json!({
+        "url_key": key, "resource_key": key, "shown_url": text(), "variance": list(pair(key)),
+        "answer": answer, "digest": digest, "size": size, "shareable": {"type": "boolean"},
+    });
+    let needed = ["url_key", "resource_key", "shown_url", "variance", "answer", "size", "shareable"];
+    // what it says of its provenance is passed over
+    json!({"type": "object", "properties": fields, "required": needed})
 }
 
 /// Fetching for later.

@@ -19,7 +19,7 @@ use super::control::ACTION_DEADLINE;
 use super::identify::{Proof, identify, is_own_page};
 use super::server::{Door, Shared};
 use crate::http::inspect::Fault;
-use crate::rest::{Problem, same_site};
+use crate::rest::{Api, Problem, same_site};
 
 /// The longest an answer that only reads may take.
 const READ_DEADLINE: Duration = Duration::from_secs(30);
@@ -59,7 +59,7 @@ pub(super) async fn check(State(shared): State<Arc<Shared>>, request: Request, n
 async fn proved(shared: &Shared, door: Door, head: &Parts) -> Result<Caller, Problem> {
     let host = if door == Door::Port { refuse_foreign(shared, head)? } else { String::new() };
     let Proof { who, by_cookie } = identify(shared, door, &head.headers, &head.extensions).await?;
-    if by_cookie && writes(&head.method) && !is_own_page(&head.headers, &host) {
+    if by_cookie && is_guarded(head) && !is_own_page(&head.headers, &host) {
         return Err(cross_site());
     }
     Ok(Caller(who))
@@ -114,10 +114,16 @@ fn refuse_foreign(shared: &Shared, head: &Parts) -> Result<String, Problem> {
             .detail("this node does not answer to that name")
             .hint("use its address, or add the name to admin.hosts"));
     }
-    if writes(&head.method) && !same_site(&head.headers, host) {
+    if is_guarded(head) && !same_site(&head.headers, host) {
         return Err(cross_site());
     }
     Ok(host.to_owned())
+}
+
+/// Whether a page of another site must not make this request: it changes something, or opens a WebSocket, which no
+/// rule of browsers keeps that page from reading.
+fn is_guarded(head: &Parts) -> bool {
+    writes(&head.method) || Api::wants_socket(&head.headers)
 }
 
 fn cross_site() -> Problem {

@@ -10,7 +10,7 @@ use axum::extract::rejection::BytesRejection;
 use axum::extract::{OriginalUri, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
-use http::{HeaderMap, Method, StatusCode};
+use http::{Extensions, HeaderMap, Method, StatusCode};
 
 use super::access::{Caller, writes};
 use super::server::{Door, Shared};
@@ -40,6 +40,7 @@ pub(super) async fn answer(
     method: Method,
     OriginalUri(uri): OriginalUri,
     headers: HeaderMap,
+    extensions: Extensions,
     body: Result<Bytes, BytesRejection>,
 ) -> Response {
     let body = match body {
@@ -52,6 +53,10 @@ pub(super) async fn answer(
     let events = format!("{API}/events");
     let (path, query) = (uri.path(), uri.query().unwrap_or_default());
     let ask = Ask { method: &method, path, query, headers: &headers, body: &body };
+    if path == events && Api::wants_socket(&headers) {
+        let upgrade = extensions.get().cloned();
+        return shared.api.socket(&ask, upgrade, shared.stop.clone(), &shared.guests).map(Body::new);
+    }
     if path == events && Api::follows(&ask) {
         return shared.api.events(&ask, shared.stop.clone()).map(Body::new);
     }

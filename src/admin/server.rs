@@ -101,6 +101,8 @@ pub(super) struct Shared {
     pub(super) page: Page,
     pub(super) docs: Page,
     pub(super) api: Arc<Api>,
+    /// Running conversations.
+    pub(super) guests: Drain,
     /// Answers that have no end, end with this.
     pub(super) stop: Shutdown,
 }
@@ -131,6 +133,7 @@ impl Server {
             page: Page::front(),
             docs: Page::docs(),
             api,
+            guests: Drain::new(),
             stop,
         }))
     }
@@ -169,7 +172,7 @@ impl Server {
     pub async fn run(self, listeners: Listeners, shutdown: Shutdown) -> Result<(), AdminError> {
         let desk = Desk {
             shutdown,
-            guests: Drain::new(),
+            guests: self.0.guests.clone(),
             permits: Arc::new(Semaphore::new(CONNECTIONS)),
             port: self.router(Door::Port),
             socket: self.router(Door::Socket),
@@ -317,7 +320,17 @@ impl Desk {
             async move {
                 match inspection.enter() {
                     Some(fault) => Ok(gate::refuse(fault)),
-                    None => routes.call(request).await,
+                    None => {
+                        let answer = routes.call(request).await;
+                        // what comes after that is no HTTP
+                        if answer
+                            .as_ref()
+                            .is_ok_and(|answer| answer.status() == StatusCode::SWITCHING_PROTOCOLS)
+                        {
+                            inspection.release();
+                        }
+                        answer
+                    }
                 }
             }
         });
@@ -325,7 +338,8 @@ impl Desk {
             .timer(TokioTimer::new())
             .header_read_timeout(IDLE)
             .max_buf_size(LIMITS.head)
-            .serve_connection(TokioIo::new(stream), service);
+            .serve_connection(TokioIo::new(stream), service)
+            .with_upgrades();
         let mut connection = std::pin::pin!(connection);
         let ended = tokio::select! {
             ended = connection.as_mut() => ended,

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
+use crate::following::{Following, Way, label, number_of};
 use crate::support::{Ask, Connection, Larder, MIB, Origin, Rng, Script, Site, wait_until};
 
 fn number(name: &str, usual: u64) -> u64 {
@@ -252,4 +253,78 @@ fn o02_with_sixty_four_files_everybody_is_served_in_turn_or_told_so() {
     let told =
         String::from_utf8_lossy(&rest).lines().filter(|line| line.contains("Too many open files")).count();
     assert!(told <= 10, "it is said a few times, not each time: {told}");
+}
+
+/// Follows until told to stop, cut off every now and then; how many events were heard, and how often it was cut.
+fn follow(node: &Larder, way: Way, seed: u64, stop: &AtomicBool) -> (u64, u64) {
+    let mut rng = Rng::new(&format!("following-{seed}"));
+    let (mut heard, mut cuts) = (0, 0);
+    let mut last: Option<String> = None;
+    let mut numbers = std::collections::BTreeMap::<String, u64>::new();
+    while !stop.load(Ordering::Relaxed) {
+        let mut following = Following::open(node, way, last.as_deref());
+        let greeting = following.next().unwrap();
+        assert_eq!(greeting.kind, "ready", "{way:?}: too much was missed");
+        for _ in 0..200 + rng.below(3000) {
+            let Some(event) = following.next() else { break };
+            assert_eq!(event.kind, "change");
+            let key = event.data["key"].as_str().unwrap().to_owned();
+            let number = number_of(&event);
+            let before = numbers.insert(key, number);
+            assert!(before.is_none_or(|before| number == before + 1), "{way:?}: {before:?}, then {number}");
+            (heard, last) = (heard + 1, Some(event.id));
+            if stop.load(Ordering::Relaxed) {
+                break;
+            }
+        }
+        cuts += 1;
+    }
+    (heard, cuts)
+}
+
+#[test]
+#[ignore = "minutes: just endurance"]
+fn ten_minutes_of_events_have_no_gap_and_leave_memory_flat() {
+    let length = Duration::from_secs(number("LARDER_TEST_SECONDS", 600));
+    let node = Larder::new("a").set("log.level", "info").start();
+    let stop = AtomicBool::new(false);
+    let (samples, followed, written) = std::thread::scope(|scope| {
+        let (node, stop) = (&node, &stop);
+        let writers: Vec<_> = (0..3)
+            .map(|writer| {
+                scope.spawn(move || {
+                    let numbers = (1..).take_while(|_| !stop.load(Ordering::Relaxed));
+                    let put = |number| assert!(label(node, &format!("thing {writer}"), number).is_success());
+                    u64::try_from(numbers.map(put).count()).unwrap()
+                })
+            })
+            .collect();
+        let followers: Vec<_> = [Way::Events, Way::Socket]
+            .into_iter()
+            .cycle()
+            .zip(0..6)
+            .map(|(way, seed)| scope.spawn(move || follow(node, way, seed, stop)))
+            .collect();
+        // some that never take what they are sent
+        let _deaf: Vec<_> = [Way::Events, Way::Socket].map(|way| Following::open(node, way, None)).into();
+        let begun = Instant::now();
+        let mut samples = Vec::new();
+        while begun.elapsed() < length && !followers.iter().any(std::thread::ScopedJoinHandle::is_finished) {
+            std::thread::sleep(Duration::from_secs(1));
+            samples.push((begun.elapsed().as_secs_f64(), node.rss() as f64));
+        }
+        stop.store(true, Ordering::Relaxed);
+        let followed: Vec<_> = followers.into_iter().map(|follower| follower.join().unwrap()).collect();
+        (samples, followed, writers.into_iter().map(|writer| writer.join().unwrap()).sum::<u64>())
+    });
+    let memory = slope(&samples[samples.len() / 3..]);
+    println!(
+        "{length:?}: {written} changes, {} events heard, {} cuts, no gap; memory grows {:.1} KiB a minute, {:.0} MiB \
+         at the end",
+        followed.iter().map(|(heard, _)| heard).sum::<u64>(),
+        followed.iter().map(|(_, cuts)| cuts).sum::<u64>(),
+        memory * 60.0 / 1024.0,
+        samples.last().map_or(0.0, |(_, bytes)| *bytes) / MIB as f64
+    );
+    assert!(memory * 60.0 < 2.0 * MIB as f64);
 }

@@ -34,6 +34,7 @@ mod digests;
 mod discovery;
 mod endurance;
 mod faults;
+mod following;
 mod git;
 mod guarded;
 mod hostile;

@@ -115,3 +115,93 @@ fn a_lock_from_outside_is_no_error_of_a_download() {
         json(&get(&a, "/api/v1/blobs"))[0]["hits"].as_u64().is_some_and(|hits| hits >= 20)
     });
 }
+
+/// What people try who hope that a value becomes a statement.
+const INJECTIONS: [&str; 26] = [
+    "' OR '1'='1",
+    "' OR 1=1 --",
+    "\" OR \"\"=\"",
+    "1; DROP TABLE labels",
+    "1'; DROP TABLE labels; --",
+    "x') UNION SELECT value FROM settings --",
+    "x' UNION ALL SELECT name, sql FROM sqlite_schema --",
+    "1 OR 1=1",
+    "1)) OR ((1=1",
+    "(SELECT count(*) FROM settings)",
+    "'||(SELECT value FROM settings)||'",
+    "\\'; DELETE FROM labels; --",
+    "%27%20OR%201=1",
+    "1/**/OR/**/1=1",
+    "'; ATTACH DATABASE '/tmp/x' AS x; --",
+    "'; PRAGMA writable_schema=1; --",
+    "load_extension('x')",
+    "randomblob(1000000000)",
+    "CASE WHEN 1=1 THEN 1 ELSE 0 END",
+    "1 LIMIT 1 OFFSET 1",
+    "$.team' OR '1'='1",
+    "team\" OR 1=1",
+    "\u{2019} OR 1=1",
+    "\0' OR 1=1",
+    "?1",
+    "*",
+];
+
+#[test]
+fn no_value_becomes_a_statement() {
+    let (a, origin) = (Larder::new("a").start(), Origin::start());
+    let script = Script::new(1000);
+    a.get(&origin.serve("/f.bin", script.clone())).assert_whole(&script);
+    let digest = a.wait_for_blob(&script.digest());
+    let labels = format!("/api/v1/labels/{}", script.digest());
+    let body = br#"{"labels": {"team": "ops"}}"#;
+    let put = a.admin_ask("PUT", &labels).field("Content-Type", "application/json").body(body).send();
+    assert_eq!(put.status, 201);
+    let encoded = |text: &str| text.bytes().map(|byte| format!("%{byte:02X}")).collect::<String>();
+    let description = json(&get(&a, "/api/openapi.json"));
+    let shown = ["blobs", "labels", "settings", "events", "usage", "resources"];
+    let count = |table: &str| {
+        let all =
+            a.admin_ask("GET", &format!("/api/v1/{table}?limit=1")).field("Prefer", "count=exact").send();
+        (all.status, all.field("content-range").map(str::to_owned))
+    };
+    let before: Vec<_> = shown.iter().map(|table| count(table)).collect();
+    let (mut asked, mut refused) = (0, 0);
+    for (table, schema) in description["components"]["schemas"].as_object().unwrap() {
+        let known = description["paths"].get(format!("/api/v1/{table}")).is_some();
+        let Some(columns) = schema["properties"].as_object().filter(|_| known) else { continue };
+        let mut connection = crate::support::Connection::to(a.admin()).unwrap();
+        let token = std::fs::read_to_string(a.state_dir().join("admin.token")).unwrap();
+        let mut ask = |path: String| {
+            let head = format!("Host: {}\r\nAuthorization: Bearer {}\r\n\r\n", a.admin(), token.trim());
+            connection.write(format!("GET {path} HTTP/1.1\r\n{head}").as_bytes()).unwrap();
+            connection.answer("GET")
+        };
+        for (number, value) in INJECTIONS.map(encoded).into_iter().enumerate() {
+            // each column meets each form with some of the values
+            let filters = columns.keys().enumerate().flat_map(|(at, column)| {
+                let by = |operator: &str| format!("{column}={operator}{value}");
+                let member = format!("{column}.{value}=eq.x");
+                let group = format!("or=({column}.eq.{value})");
+                let forms = [by("eq."), by("in.("), by("not.gt."), by("like."), by(""), member, group];
+                [0, 3].map(|more| forms[(at + number + more) % forms.len()].clone())
+            });
+            let others = ["select=", "order=", "limit=", "offset=", "after=", "or=("]
+                .map(|name| format!("{name}{value}"));
+            for query in filters.chain(others).chain([format!("{value}=eq.1")]) {
+                let answer = ask(format!("/api/v1/{table}?{query}"));
+                assert!([200, 400].contains(&answer.status), "{query}: {} {}", answer.status, answer.text());
+                let text = answer.text();
+                assert!(!text.contains("CREATE TABLE") && !text.contains("syntax error"), "{query}: {text}");
+                (asked, refused) = (asked + 1, refused + usize::from(answer.status == 400));
+            }
+            let key = ask(format!("/api/v1/{table}/{value}"));
+            assert!([400, 404].contains(&key.status), "{table}/{value}: {} {}", key.status, key.text());
+        }
+    }
+    let after: Vec<_> = shown.iter().map(|table| count(table)).collect();
+    println!("{asked} questions, {refused} refused, 0 effects");
+    assert!(asked > 4000);
+    assert_eq!(before, after);
+    assert_eq!(json(&get(&a, &labels))["labels"]["team"], "ops");
+    assert!(digest.exists());
+}
