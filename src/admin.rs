@@ -39,8 +39,8 @@ pub use server::{AdminError, Door, Listeners, Server};
 pub use socket::AdminSocket;
 pub use status::Sources;
 pub use views::{
-    About, BanRequest, BanView, CacheView, ExplanationView, FetchOutcome, FetchView, FetchesRequest,
-    FetchesView, GcRequest, GcView, GivenBlob, HealthView, ImportRequest, ImportedResource, ImportedView,
-    LogRequest, LogView, MormotView, PeerView, PurgeRequest, PurgeView, ReloadView, SavedView, SettingView,
-    StatusView, StoredView, VerifyView,
+    About, BanRequest, BanView, BlockRequest, BlockView, CacheView, ExplanationView, FetchOutcome, FetchView,
+    FetchesRequest, FetchesView, GcRequest, GcView, GivenBlob, HealthView, ImportRequest, ImportedResource,
+    ImportedView, LogRequest, LogView, MormotView, PeerView, PurgeRequest, PurgeView, ReloadView, SavedView,
+    SettingView, StatusView, StoredView, VerifyView,
 };

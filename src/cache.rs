@@ -221,6 +221,9 @@ impl Cache {
     }
 
     fn commit_file(&self, ingest: Ingest, how: Provenance) -> Result<Committed, StoreError> {
+        if self.0.index.block_of_blob(&ingest.digest()).is_some() {
+            return Err(StoreError::Blocked(ingest.digest()));
+        }
         let committed = ingest.commit().inspect_err(|error| self.note_trouble(error))?;
         let now = self.0.clock.now();
         let held = self.0.index.blob(&committed.digest);

@@ -8,6 +8,7 @@ mod admin_client;
 mod answers;
 mod args;
 mod bans;
+mod block;
 mod bundle;
 mod ca;
 mod cache;
@@ -74,6 +75,8 @@ fn dispatch(cli: Cli) -> Result<Exit, Failure> {
         Command::Peers(args) => peers::run(&node, &args),
         Command::Transfers(args) => transfers::run(&node, &args),
         Command::Bans(args) => bans::run(&node, &args),
+        Command::Block(args) => block::block(&node, &args),
+        Command::Unblock(args) => block::unblock(&node, &args),
         Command::Events(args) => events::run(&node, &args),
         Command::Ls(args) => cache::ls(&node, &args),
         Command::Info(args) => cache::info(&node, &args),

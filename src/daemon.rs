@@ -5,6 +5,7 @@
 //! running transfers part with their files, the index is flushed and the folder's lock given up at once, bodies
 //! go on for `drain_timeout`; a second signal ends now. Fails with [`DaemonError`], which knows its exit status.
 
+mod blocks;
 mod build;
 mod chores;
 mod error;

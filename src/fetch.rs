@@ -9,6 +9,7 @@
 //! never cleanly. Knows nothing of doors: ranges and conditions of a thing that is held are applied above.
 
 mod behind;
+mod blocks;
 mod crowd;
 mod delivery;
 mod engine;

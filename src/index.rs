@@ -9,7 +9,7 @@
 //!   [`TransferRecord`]s. It is a description: files are the truth, a lost answer costs a revalidation, and a
 //!   lost expectation costs a question to the origin. A damaged or unreadable file is moved to
 //!   `index.db.damaged` and made anew, which [`Opened::fresh`] tells the caller, who then looks at the store.
-//! - `state.db`: [`BanRecord`], [`CutRecord`], settings, [`LabelRecord`], the hourly sums of [`UsageRecord`] and
+//! - `state.db`: [`BanRecord`], [`BlockRecord`], [`CutRecord`], settings, [`LabelRecord`], the hourly sums of [`UsageRecord`] and
 //!   the audit of [`EventRecord`]s. It cannot be rebuilt, so a damaged one refuses to open
 //!   with a sentence, and [`Index::backup_state`] keeps a copy.
 //!
@@ -26,6 +26,7 @@
 mod ban;
 mod behind;
 mod blob;
+mod block;
 mod cut;
 mod digest;
 mod event;
@@ -62,6 +63,7 @@ use crate::telemetry::Health;
 pub use ban::{BanColumns, BanRecord};
 use behind::Behind;
 pub use blob::{BlobColumns, BlobRecord, HeldBlob, Totals};
+pub use block::{BLOCKS, BlockColumns, BlockRecord};
 pub use cut::{CutColumns, CutRecord};
 pub use digest::{DigestColumns, DigestRecord};
 pub use event::{EventColumns, EventRecord};
@@ -324,6 +326,51 @@ impl Index {
         if self.0.state.bans.remove(&address.to_canonical()).is_some() {
             self.0.state_writer.mark();
         }
+    }
+
+    /// All that is blocked, in no order.
+    pub fn blocks(&self) -> Vec<Arc<BlockRecord>> {
+        self.0.state.blocks.all()
+    }
+
+    /// What a thing is blocked for, by its name among what is blocked.
+    pub fn block(&self, thing: &str) -> Option<Arc<BlockRecord>> {
+        self.0.state.blocks.get(&thing.to_owned())
+    }
+
+    /// Whether a blob is blocked. Costs nothing where nothing is.
+    pub fn block_of_blob(&self, digest: &Digest) -> Option<Arc<BlockRecord>> {
+        self.has_blocks().then(|| self.block(&BlockRecord::blob(digest))).flatten()
+    }
+
+    /// Whether a URL is blocked. Costs nothing where nothing is.
+    pub fn block_of_url(&self, url: &UrlKey) -> Option<Arc<BlockRecord>> {
+        self.has_blocks().then(|| self.block(&BlockRecord::url(url))).flatten()
+    }
+
+    /// Whether anything is blocked.
+    pub fn has_blocks(&self) -> bool {
+        self.0.state.blocks.len() > 0
+    }
+
+    /// Blocks a thing; false where too many are blocked already.
+    pub fn put_block(&self, record: BlockRecord) -> bool {
+        let blocks = &self.0.state.blocks;
+        if blocks.len() >= BLOCKS && blocks.get(&record.thing).is_none() {
+            return false;
+        }
+        blocks.put(record);
+        self.0.state_writer.mark();
+        true
+    }
+
+    /// Lets a thing go again; false where it was not blocked.
+    pub fn remove_block(&self, thing: &str) -> bool {
+        let removed = self.0.state.blocks.remove(&thing.to_owned()).is_some();
+        if removed {
+            self.0.state_writer.mark();
+        }
+        removed
     }
 
     /// The byte at which this client's download of this URL was cut for a wrong digest, if that is still

@@ -117,6 +117,9 @@ pub enum StoreError {
     /// The store was closed: another daemon may own the folder now.
     #[error("the store is closed")]
     Closed,
+    /// It is blocked here.
+    #[error("{0} is blocked here")]
+    Blocked(Digest),
     /// The operating system refused.
     #[error("{what} {}: {source}", path.display())]
     Io {

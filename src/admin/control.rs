@@ -20,8 +20,9 @@ use super::given::Given;
 use super::identify::From as Caller;
 use super::server::Shared;
 use super::views::{
-    BanRequest, FetchesRequest, FetchesView, GcRequest, GivenBlob, ImportRequest, ImportedResource,
-    ImportedView, LogRequest, LogView, PurgeRequest, PurgeView, ReloadView, StoredView, VerifyView,
+    BanRequest, BlockRequest, BlockView, FetchesRequest, FetchesView, GcRequest, GivenBlob, ImportRequest,
+    ImportedResource, ImportedView, LogRequest, LogView, PurgeRequest, PurgeView, ReloadView, StoredView,
+    VerifyView,
 };
 use super::{BanView, GcView};
 use crate::digest::Digest;
@@ -57,6 +58,8 @@ pub enum ActionError {
 pub struct Control {
     /// Refuses an address.
     pub ban: Action<BanRequest, BanView>,
+    /// Blocks a thing.
+    pub block: Action<BlockRequest, BlockView>,
     /// Reads the configuration again.
     pub reload: Action<(), ReloadView>,
     /// Changes what the log writes.
@@ -117,6 +120,11 @@ impl From<ActionError> for Problem {
 
 /// An answer or a problem.
 pub(super) type Answer = Result<Response, Problem>;
+
+pub(super) async fn block(State(shared): State<Arc<Shared>>, Given(request): Given<BlockRequest>) -> Answer {
+    let made = (shared.control.block)(request).await?;
+    Ok((StatusCode::CREATED, Json(made)).into_response())
+}
 
 pub(super) async fn ban(State(shared): State<Arc<Shared>>, Given(request): Given<BanRequest>) -> Answer {
     let made = (shared.control.ban)(request).await?;

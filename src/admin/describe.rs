@@ -26,7 +26,7 @@ pub(super) fn actions() -> Vec<ActionDoc> {
         .into_iter()
         .chain(with_the_node())
         .chain(log())
-        .chain([fetches()])
+        .chain([blocks(), fetches()])
         .chain(looks())
         .chain(session())
         .collect()
@@ -68,6 +68,25 @@ fn with_blobs() -> Vec<ActionDoc> {
         action("PUT", "/blobs/{key}/pin", "Keep a blob from eviction", None, (204, None)),
         action("DELETE", "/blobs/{key}/pin", "Let a blob be evicted again", None, (204, None)),
     ]
+}
+
+/// What nobody shall have.
+fn blocks() -> ActionDoc {
+    let thing = json!({"type": "string", "pattern": "^sha256:[0-9a-f]{64}$"});
+    let reason = json!({"type": ["string", "null"], "minLength": 1, "maxLength": 200, "pattern": "^[A-Za-z0-9][A-Za-z0-9 .,:-]{0,198}$"});
+    action(
+        "POST",
+        "/blocks",
+        "Let nobody have a blob, or what a URL leads to",
+        Some(object(json!({"thing": thing, "reason": reason}), &["thing"])),
+        (
+            201,
+            Some(object(
+                json!({"thing": text(), "shown": text(), "reason": text(), "removed": {"type": "boolean"}}),
+                &["thing", "shown", "reason", "removed"],
+            )),
+        ),
+    )
 }
 
 /// What can be done with the node.

@@ -201,6 +201,7 @@ fn api(shared: &Arc<Shared>) -> Router<Arc<Shared>> {
     let records = || any(records::answer).layer(DefaultBodyLimit::max(ROWS_BODY));
     Router::new()
         .route("/bans", post(control::ban).fallback(records::answer))
+        .route("/blocks", post(control::block).fallback(records::answer))
         .route("/reload", post(control::reload))
         .route("/log", get(control::log_level).put(control::set_log_level))
         .route("/gc", post(control::gc))

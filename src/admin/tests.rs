@@ -142,6 +142,10 @@ fn control(done: &Arc<Mutex<Vec<String>>>) -> Control {
     let missing =
         |digest: Digest| std::future::ready(Err(ActionError::NotFound(format!("{digest} is not held"))));
     Control {
+        block: Control::action(|request: BlockRequest| {
+            let refused = ActionError::Unreadable(format!("`{}` is no thing", request.thing));
+            std::future::ready(Err(refused))
+        }),
         ban: Control::action(move |request: BanRequest| {
             ban(format!("{} {:?}", request.address, request.duration.map(|d| d.to_string())));
             let view =

@@ -181,6 +181,30 @@ pub struct BanRequest {
     pub duration: Option<Span>,
 }
 
+/// Asks to block a thing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BlockRequest {
+    /// A digest (`sha256:HEX`), or a whole URL.
+    pub thing: String,
+    /// Why, for whoever is refused it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// What is blocked now.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BlockView {
+    /// Its name among what is blocked: `sha256:` or `url:` and 64 hexadecimal digits.
+    pub thing: String,
+    /// The digest, or the URL without its query.
+    pub shown: String,
+    /// Why.
+    pub reason: String,
+    /// Whether bytes of it were held and are gone now.
+    pub removed: bool,
+}
+
 /// How a URL is treated, and what became of its last answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExplanationView {

@@ -10,11 +10,11 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use super::records;
-use crate::index::{BanRecord, BlobRecord, EventRecord, PeerRecord, TransferRecord};
+use crate::index::{BanRecord, BlobRecord, BlockRecord, EventRecord, PeerRecord, TransferRecord};
 
 pub(crate) use get::{GetArgs, MgetArgs, PrefetchArgs};
 pub(crate) use look::{
-    BansAction, BansArgs, By, EventsArgs, LogArgs, LsArgs, ReportArgs, ThingArgs, TransfersArgs,
+    BansAction, BansArgs, BlockArgs, By, EventsArgs, LogArgs, LsArgs, ReportArgs, ThingArgs, TransfersArgs,
 };
 pub(crate) use machine::{
     CaAction, CaArgs, CompletionsArgs, ConfigAction, ConfigArgs, ConfigFileArgs, DemoArgs, InitArgs, ManArgs,
@@ -61,6 +61,11 @@ pub(crate) enum Command {
     /// List, add and lift bans
     #[command(after_long_help = records::help::<BanRecord>())]
     Bans(BansArgs),
+    /// Let nobody have a blob, or what a URL leads to; without either: list what is blocked
+    #[command(after_long_help = records::help::<BlockRecord>())]
+    Block(BlockArgs),
+    /// Let a blocked thing go again
+    Unblock(ThingArgs),
     /// List what administrators did
     #[command(after_long_help = records::help::<EventRecord>())]
     Events(EventsArgs),

@@ -10,8 +10,8 @@ use crate::digest::Digest;
 use crate::fetch::TransferView;
 use crate::http::Target;
 use crate::index::{
-    BanRecord, BlobRecord, CutRecord, DigestRecord, EventRecord, ExpectationRecord, LabelRecord, PeerRecord,
-    PinRecord, ResourceRecord, SettingRecord, TransferRecord, UsageRecord,
+    BanRecord, BlobRecord, BlockRecord, CutRecord, DigestRecord, EventRecord, ExpectationRecord, LabelRecord,
+    PeerRecord, PinRecord, ResourceRecord, SettingRecord, TransferRecord, UsageRecord,
 };
 use crate::orm::{Cell, Computed, Condition, Field, Operator, Place};
 use crate::policy::ResourceKey;
@@ -32,6 +32,7 @@ pub(super) fn api(house: &House, seat: &Seat) -> Api {
         .with(transfers(house))
         .with(peers(house, seat))
         .with(bans(house))
+        .with(blocks(house, of(&state)))
         .with(Resource::of::<CutRecord>(of(&state)))
         .with(Resource::of::<UsageRecord>(of(&state)))
         .with(Resource::of::<EventRecord>(of(&state)))
@@ -154,6 +155,20 @@ fn bans(house: &House) -> Resource {
     };
     Resource::of::<BanRecord>(Arc::new(Computed::new::<BanRecord>(rows)))
         .deleted_by(move |key| Ok(only::<IpAddr>(key).is_some_and(|address| lift.remove(address))))
+}
+
+fn blocks(house: &House, rows: Rows) -> Resource {
+    let (engine, lift) = (house.engine.clone(), house.engine.clone());
+    Resource::of::<BlockRecord>(rows)
+        .found_by("url", "The whole URL, as it was asked for.", move |url| {
+            let target = url.parse().ok().and_then(|uri| Target::from_uri(&uri).ok());
+            let thing = target.map(|target| BlockRecord::url(&engine.url_key(&target)));
+            let condition = |thing: String| {
+                Condition::Compare(Place::column("thing"), Operator::Equal, Cell::Text(thing.into()))
+            };
+            thing.map_or(Condition::Any(Vec::new()), condition)
+        })
+        .deleted_by(move |key| Ok(only::<String>(key).is_some_and(|thing| lift.unblock(&thing))))
 }
 
 /// The key that has only one part.

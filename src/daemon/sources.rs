@@ -11,8 +11,9 @@ use super::prefetch::Prefetcher;
 use super::settings::Settings;
 use super::{imports, usage};
 use crate::admin::{
-    About, ActionError, BanView, CacheView, Control, Deed, ExplanationView, GcRequest, GcView, LogRequest,
-    LogView, MormotView, PeerView, PurgeRequest, PurgeView, Readiness, ReloadView, Sources, VerifyView,
+    About, ActionError, BanView, BlockRequest, BlockView, CacheView, Control, Deed, ExplanationView,
+    GcRequest, GcView, LogRequest, LogView, MormotView, PeerView, PurgeRequest, PurgeView, Readiness,
+    ReloadView, Sources, VerifyView,
 };
 use crate::ban::Ban;
 use crate::cache::Verdict;
@@ -183,6 +184,10 @@ pub(super) fn control(
             let made = ban.add(request.address, "by an administrator", length);
             std::future::ready(made.map(ban_view).map_err(|exempt| ActionError::Refused(exempt.to_string())))
         }),
+        block: {
+            let house = house.clone();
+            Control::action(move |request| blocked(house.clone(), request))
+        },
         reload: Control::action(move |()| ask_reload(reload.clone())),
         log: {
             let logging = logging.clone();
@@ -240,6 +245,11 @@ async fn verified(cache: crate::cache::Cache, digest: Digest) -> Result<VerifyVi
         Verdict::Rotten => Ok(VerifyView { digest, sound: false }),
         Verdict::Missing => Err(ActionError::NotFound(format!("{digest} is not held"))),
     }
+}
+
+async fn blocked(house: House, request: BlockRequest) -> Result<BlockView, ActionError> {
+    let blocked = tokio::task::spawn_blocking(move || super::blocks::block(&house, &request)).await;
+    blocked.map_err(|error| ActionError::Failed(error.to_string()))?
 }
 
 async fn purged(house: House, request: PurgeRequest) -> Result<PurgeView, ActionError> {

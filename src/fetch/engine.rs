@@ -165,6 +165,7 @@ impl Engine {
         let url = UrlKey::of(&want.target, &rule.ignore_query);
         self.refuse_rest_of_a_cut(&want, &url)?;
         let judge = self.judge_of(&want);
+        self.refuse_blocked(&url, judge.digest)?;
         let guarded = self.0.behind.leads(&url, self.0.clock.instant());
         let mut case = Case {
             want,
@@ -191,6 +192,7 @@ impl Engine {
         }
         if !case.judge.is_set() {
             case.learned = self.learned(&case.want).await;
+            self.refuse_blocked(&case.url, self.learned_blob(&case))?;
         }
         self.serve_or_fetch(case).await
     }

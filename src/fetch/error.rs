@@ -17,6 +17,9 @@ pub enum FetchError {
     /// This client holds the first bytes of something that turned out wrong.
     #[error("an earlier download of this URL was cut because its bytes were wrong")]
     Cut,
+    /// An administrator forbade it.
+    #[error("blocked here: {0}")]
+    Blocked(String),
     /// `only-if-cached`, and it is not.
     #[error("not held here, and the request allows no other source")]
     NotHeld,

@@ -23,7 +23,7 @@ impl Engine {
         mut status: CacheStatus,
     ) -> Result<Reply, FetchError> {
         let interest = running.growing().interest();
-        if running.judge().is_set() {
+        if running.judge().is_set() || self.0.cache.index().has_blocks() {
             let progress = judged_or_opened(&running).await;
             match progress.end {
                 Some(End::Failed(Failure::Digest)) => {
@@ -31,6 +31,10 @@ impl Engine {
                 }
                 Some(End::Failed(Failure::Changed)) if progress.released == 0 => {
                     return Err(FetchError::Again);
+                }
+                Some(End::Failed(Failure::Blocked)) if progress.released == 0 => {
+                    self.refuse_blocked(&case.url, running.expected())?;
+                    return Err(FetchError::Source(Failure::Blocked.to_string()));
                 }
                 Some(End::Failed(failure)) if progress.released == 0 => {
                     return Err(FetchError::Source(failure.to_string()));

@@ -8,7 +8,7 @@ use crate::store::Hold;
 /// Up to this size nothing of a neighbour's goes out before the proof.
 pub(super) const WHOLE: u64 = 64 * 1024 * 1024;
 /// What waits for the proof in any case.
-const TAIL: u64 = 64 * 1024;
+pub(super) const TAIL: u64 = 64 * 1024;
 
 /// What the bytes are judged by.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -103,12 +103,15 @@ impl Engine {
         }
     }
 
+    /// The blob that was stated for a want's URL, as far as that needs no word of the origin.
+    pub(super) fn learned_blob(&self, case: &Case) -> Option<Digest> {
+        let stated = case.learned.without_origin(case)?.digest;
+        stated.sha256().or_else(|| self.blob_of(&stated))
+    }
+
     /// What was stated is held already, though perhaps under another URL.
     pub(super) async fn serve_learned(&self, case: &Case) -> Result<Option<Reply>, FetchError> {
-        let digest = match case.learned.without_origin(case) {
-            Some(expected) => expected.digest.sha256().or_else(|| self.blob_of(&expected.digest)),
-            None => None,
-        };
+        let digest = self.learned_blob(case);
         // what only certain clients may have is given to nobody because of what a page says
         match digest.filter(|digest| case.guarded || !self.0.cache.is_guarded(digest)) {
             Some(digest) => self.serve_digest(case, digest).await,

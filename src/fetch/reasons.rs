@@ -63,7 +63,13 @@ impl Engine {
         let holding = rules.for_target(target);
         let place = rules.written().iter().position(|rule| std::ptr::eq(rule, holding));
         let rule = place.map(|place| (place + 1, holding.clone()));
-        Explanation { rule, last: self.0.reasons.of(&self.url_key(target)) }
+        let url = self.url_key(target);
+        let blocked = self.0.cache.index().block_of_url(&url).map(|block| Reason {
+            at: block.since,
+            kept: false,
+            why: blocked(&block.reason),
+        });
+        Explanation { rule, last: blocked.or_else(|| self.0.reasons.of(&url)) }
     }
 
     /// The answer to this was kept.
@@ -76,9 +82,18 @@ impl Engine {
         self.note_reason(case, false, why.into());
     }
 
+    /// This was refused: it is blocked.
+    pub(super) fn note_refused(&self, url: UrlKey, why: &str) {
+        self.0.reasons.note(url, Reason { at: self.0.clock.now(), kept: false, why: blocked(why) });
+    }
+
     fn note_reason(&self, case: &Case, kept: bool, why: String) {
         self.0.reasons.note(case.url, Reason { at: self.0.clock.now(), kept, why });
     }
+}
+
+fn blocked(why: &str) -> String {
+    format!("blocked here: {why}")
 }
 
 #[cfg(test)]

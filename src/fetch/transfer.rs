@@ -80,7 +80,8 @@ impl Begin {
     fn hold(&self, release: Release) -> Hold {
         let release = self.source.offer.as_ref().map_or(release, |offer| offer.release(release));
         let by_pieces = self.follow.as_ref().and_then(|follow| follow.hold(self.total, release));
-        by_pieces.unwrap_or_else(|| self.judge.hold(self.source.from, self.total, release))
+        let by_judge = || self.judge.hold(self.source.from, self.total, release);
+        self.engine.hold_for_blocks(by_pieces.unwrap_or_else(by_judge))
     }
 }
 
@@ -207,7 +208,7 @@ impl Transfer {
         let ended = loop {
             match self.pump().await {
                 Stop::Ended => match self.judge_whole().await {
-                    Some(ended) => break ended,
+                    Some(ended) => break ended.and_then(|found| self.unless_blocked(found)),
                     None => continue,
                 },
                 Stop::Abandoned => break Err(Failure::Abandoned),

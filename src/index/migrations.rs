@@ -2,7 +2,7 @@
 //! line in its record and a new step at the end of its list.
 
 use super::{
-    BanRecord, BlobRecord, CutRecord, DigestRecord, EventRecord, ExpectationRecord, LabelRecord,
+    BanRecord, BlobRecord, BlockRecord, CutRecord, DigestRecord, EventRecord, ExpectationRecord, LabelRecord,
     ResourceRecord, SettingRecord, TransferRecord, UsageRecord,
 };
 use crate::orm::{Record as _, Schema, Step};
@@ -25,13 +25,14 @@ pub(super) const STATE: Schema = Schema {
     application_id: 0x4c44_0002,
     tables: &[
         BanRecord::TABLE,
+        BlockRecord::TABLE,
         CutRecord::TABLE,
         SettingRecord::TABLE,
         LabelRecord::TABLE,
         UsageRecord::TABLE,
         EventRecord::TABLE,
     ],
-    steps: &[Step(LABELS_USAGE_EVENTS), Step(WHO)],
+    steps: &[Step(LABELS_USAGE_EVENTS), Step(WHO), Step(BLOCKS)],
 };
 
 /// 1 to 2: digests that were stated for URLs.
@@ -119,6 +120,16 @@ CREATE TABLE "events" (
 CREATE INDEX "events_at" ON "events" ("at");
 INSERT INTO "events" SELECT "id", "at", "door", '', "method", "path", "status" FROM "events_before";
 DROP TABLE "events_before";"#;
+
+/// 3 to 4: what nobody gets here.
+const BLOCKS: &str = r#"CREATE TABLE "blocks" (
+    "thing" TEXT NOT NULL,
+    "shown" TEXT NOT NULL,
+    "reason" TEXT NOT NULL,
+    "since" INTEGER NOT NULL,
+    "because_of" TEXT NOT NULL,
+    PRIMARY KEY ("thing")
+) STRICT, WITHOUT ROWID;"#;
 
 #[cfg(test)]
 mod tests {

@@ -16,8 +16,8 @@ use super::migrations::{INDEX, STATE};
 use super::readers::Readers;
 use super::resource::{ResourceBatch, Resources};
 use super::{
-    BanRecord, CutRecord, EventRecord, SettingRecord, TransferRecord, UsageRecord, event, open, transfer,
-    usage,
+    BanRecord, BlockRecord, CutRecord, EventRecord, SettingRecord, TransferRecord, UsageRecord, event, open,
+    transfer, usage,
 };
 use crate::clock::Timestamp;
 use crate::digest::StatedKey;
@@ -40,6 +40,7 @@ pub(super) struct IndexShelf {
 #[derive(Debug)]
 pub(super) struct StateShelf {
     pub(super) bans: Hot<BanRecord>,
+    pub(super) blocks: Hot<BlockRecord>,
     pub(super) cuts: Hot<CutRecord>,
     pub(super) settings: Hot<SettingRecord>,
     pub(super) usage: Hot<UsageRecord>,
@@ -60,6 +61,7 @@ pub(super) struct IndexBatch {
 /// The keys of changed rows of `state.db`.
 pub(super) struct StateBatch {
     bans: HashSet<IpAddr, Seeded>,
+    blocks: HashSet<String, Seeded>,
     cuts: HashSet<(IpAddr, UrlKey), Seeded>,
     settings: HashSet<String, Seeded>,
     usage: HashSet<Timestamp, Seeded>,
@@ -129,7 +131,9 @@ impl StateShelf {
         cuts.retain(|cut| cut.until > now);
         cuts.bound(CUTS, |cut| cut.until);
         let (settings, usage, events) = (Hot::load(database)?, Hot::load(database)?, Hot::load(database)?);
-        let shelf = Self { bans, cuts, settings, usage, events, path: database.path().to_owned(), feed };
+        let blocks = Hot::load(database)?;
+        let shelf =
+            Self { bans, blocks, cuts, settings, usage, events, path: database.path().to_owned(), feed };
         shelf.forget_events(now);
         Ok(shelf)
     }
@@ -260,20 +264,23 @@ impl Changes for StateShelf {
 
     fn take(&self) -> Option<StateBatch> {
         let bans = self.bans.changed().take();
+        let blocks = self.blocks.changed().take();
         let cuts = self.cuts.changed().take();
         let settings = self.settings.changed().take();
         let usage = self.usage.changed().take();
         let events = self.events.changed().take();
         let changed = !bans.is_empty()
+            || !blocks.is_empty()
             || !cuts.is_empty()
             || !settings.is_empty()
             || !usage.is_empty()
             || !events.is_empty();
-        changed.then_some(StateBatch { bans, cuts, settings, usage, events })
+        changed.then_some(StateBatch { bans, blocks, cuts, settings, usage, events })
     }
 
     fn write(&self, batch: &StateBatch, database: &Database) -> Result<(), DbError> {
         self.bans.write(&batch.bans, database)?;
+        self.blocks.write(&batch.blocks, database)?;
         self.cuts.write(&batch.cuts, database)?;
         self.settings.write(&batch.settings, database)?;
         self.usage.write(&batch.usage, database)?;
@@ -282,6 +289,7 @@ impl Changes for StateShelf {
 
     fn put_back(&self, batch: StateBatch) {
         self.bans.changed().note_all(batch.bans);
+        self.blocks.changed().note_all(batch.blocks);
         self.cuts.changed().note_all(batch.cuts);
         self.settings.changed().note_all(batch.settings);
         self.usage.changed().note_all(batch.usage);
@@ -292,6 +300,7 @@ impl Changes for StateShelf {
     fn reopen(&self, cause: Option<&DbError>) -> Result<Database, DbError> {
         let database = open::anew(&self.path, &STATE, &self.feed, cause)?;
         self.bans.all_changed();
+        self.blocks.all_changed();
         self.cuts.all_changed();
         self.settings.all_changed();
         self.usage.all_changed();

@@ -212,6 +212,9 @@ pub(super) fn problem(error: &FetchError) -> Problem {
         FetchError::Cut => Problem::new(StatusCode::CONFLICT, "cut", "The partial file is wrong")
             .detail(detail)
             .hint("delete the partial file and download it from the start"),
+        FetchError::Blocked(_) => Problem::new(StatusCode::FORBIDDEN, "blocked", "Blocked")
+            .detail(detail)
+            .hint("ask the administrator of this machine or site; `larder unblock` lifts it"),
         FetchError::NotHeld => Problem::new(StatusCode::GATEWAY_TIMEOUT, "not-held", "Not held")
             .detail(detail)
             .hint("ask without only-if-cached"),

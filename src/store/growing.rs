@@ -79,6 +79,9 @@ pub enum Failure {
     /// The thing changed at its origin while it was being received.
     #[error("the file changed at the origin during the transfer")]
     Changed,
+    /// It is blocked here.
+    #[error("what came is blocked here")]
+    Blocked,
     /// No source could deliver the rest.
     #[error("{0}")]
     Source(String),

@@ -20,6 +20,7 @@ mod support;
 mod admin;
 mod bans;
 mod beyond;
+mod blocks;
 mod bundles;
 mod catalogue;
 mod cli;

@@ -40,6 +40,19 @@ pub(crate) enum BansAction {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct BlockArgs {
+    /// A digest (sha256:HEX) or a URL
+    #[arg(value_name = "DIGEST|URL")]
+    pub(in crate::cli) thing: Option<String>,
+    /// Why, for whoever is refused it
+    #[arg(long, value_name = "TEXT", requires = "thing")]
+    pub(in crate::cli) reason: Option<String>,
+    /// Print one JSON document
+    #[arg(long)]
+    pub(in crate::cli) json: bool,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct TransfersArgs {
     /// Those that ended too
     #[arg(long)]

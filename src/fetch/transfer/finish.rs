@@ -35,6 +35,14 @@ impl Transfer {
         }
     }
 
+    /// What is right may still be something that nobody gets here.
+    pub(super) fn unless_blocked(&self, found: Found) -> Result<Found, Failure> {
+        match self.engine.found_blocked(&self.case, &found.digest) {
+            Some(_) => Err(Failure::Blocked),
+            None => Ok(found),
+        }
+    }
+
     /// What neighbours sent is not what they said they hold; where it is, it is what was stated that is wrong.
     fn blame_for(&self, found: Found) {
         if self.by_sidecar {
@@ -182,14 +190,16 @@ impl Transfer {
         self.rate.learn();
         tracing::debug!(url = %self.case.want.target, %failure, "a download failed");
         self.engine.note_not_kept(&self.case, format!("the download failed: {failure}"));
-        let keep =
-            self.is_resumable() && !self.stopping && !matches!(failure, Failure::Digest | Failure::Changed);
+        let keep = self.is_resumable()
+            && !self.stopping
+            && !matches!(failure, Failure::Digest | Failure::Changed | Failure::Blocked);
         let (key, note) = (self.partial_key(), self.note());
         let cache = self.engine.0.cache.clone();
         let ended = End::Failed(failure.clone());
         self.note_end(match failure {
             Failure::Digest => "digest",
             Failure::Changed => "changed",
+            Failure::Blocked => "blocked",
             Failure::Source(_) => "source",
             Failure::Abandoned => "abandoned",
         });

@@ -266,7 +266,7 @@ impl Transfer {
             return Some(Stop::Wrong(by));
         }
         if let Some(hold) = follow.hold(self.total, self.engine.0.config.load().release) {
-            self.writer.hold(hold);
+            self.writer.hold(self.engine.hold_for_blocks(hold));
         }
         None
     }

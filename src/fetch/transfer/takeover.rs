@@ -162,7 +162,7 @@ impl Transfer {
         self.judge = if self.judge.binding { self.case.judge } else { Judge::default() };
         self.running.judge_by(self.judge);
         let hold = self.judge.hold(From::Origin, self.total, self.engine.0.config.load().release);
-        self.writer.hold(hold);
+        self.writer.hold(self.engine.hold_for_blocks(hold));
         Ok(())
     }
 
@@ -311,7 +311,7 @@ impl Transfer {
         let strictly = self.used.is_empty() || by_pieces.is_some();
         let hold = if strictly { hold } else { hold.stricter(self.writer.holds()) };
         self.running.set_unproven(unproven && super::is_before_proof(hold));
-        self.writer.hold(hold);
+        self.writer.hold(self.engine.hold_for_blocks(hold));
         self.stand_changes(offer.as_ref());
         self.origin_after |= from == From::Origin && !self.used.is_empty();
         (self.pieces, self.from, self.offer) = (pieces, from, offer);
