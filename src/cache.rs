@@ -22,6 +22,8 @@ mod reckon;
 mod reconcile;
 mod room;
 mod scrub;
+mod spread;
+mod told;
 #[cfg(test)]
 mod tests;
 
@@ -51,6 +53,8 @@ use partials::Partials;
 use parts::Parts;
 use prove::Proving;
 use room::Space;
+use spread::Spread;
+use told::Telling;
 
 /// What this machine holds; a cheap clone.
 #[derive(Debug, Clone)]
@@ -69,6 +73,10 @@ struct Inner {
     reckoning: tokio::sync::Mutex<()>,
     space: Space,
     order: Order,
+    /// What neighbours say they hold.
+    spread: Spread,
+    /// What they are told.
+    telling: Telling,
     partials: Partials,
     parts: Parts,
     /// Blobs found damaged.
@@ -130,6 +138,8 @@ impl Cache {
             reckoning: tokio::sync::Mutex::default(),
             space: Space::default(),
             order: Order::default(),
+            spread: Spread::default(),
+            telling: Telling::default(),
             partials,
             parts: Parts::default(),
             damaged: AtomicU64::new(0),
@@ -248,7 +258,7 @@ impl Cache {
     fn add_row(&self, record: BlobRecord) {
         let held = HeldBlob::from(&record);
         self.0.index.put_blob(record);
-        self.0.order.add(held, self.0.clock.now());
+        self.0.order.add(held, self, self.0.clock.now());
     }
 
     /// Unlinks a blob and forgets it; readers that have it open finish. Blocks on the disk.
@@ -276,7 +286,7 @@ impl Cache {
         self.pins_mut().remove(digest);
         let unpinned = store.unpin(digest)?;
         if let Some(held) = self.0.index.held(digest) {
-            self.0.order.add(held, self.0.clock.now());
+            self.0.order.add(held, self, self.0.clock.now());
         }
         Ok(unpinned)
     }

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
+use super::spread::Copies;
 use super::{Cache, evict};
 use crate::digest::Digest;
 use crate::index::{HeldBlob, Totals};
@@ -269,7 +270,7 @@ impl Cache {
 
     /// Removes a blob that the order gave.
     fn let_go(&self, blob: &HeldBlob, gone: &mut Freed) -> Result<(), StoreError> {
-        self.remove(&blob.digest).inspect_err(|_| self.0.order.add(*blob, self.0.clock.now()))?;
+        self.remove(&blob.digest).inspect_err(|_| self.0.order.add(*blob, self, self.0.clock.now()))?;
         gone.add(Freed { bytes: blob.size, count: 1 });
         Ok(())
     }
@@ -290,6 +291,14 @@ impl evict::Rows for Cache {
 
     fn is_pinned(&self, digest: &Digest) -> bool {
         self.is_pinned(digest)
+    }
+
+    fn copies(&self, digest: &Digest) -> Copies {
+        self.0.spread.copies(digest)
+    }
+
+    fn changes(&self) -> u64 {
+        self.0.spread.changes()
     }
 }
 

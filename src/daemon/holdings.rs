@@ -10,6 +10,7 @@ use crate::fetch::Engine;
 use crate::index::ResourceRecord;
 use crate::peer::{self, Absent, Found, ResourceHead, Shelf};
 use crate::policy::{self, ResourceKey, UrlKey};
+use crate::tls::NodeId;
 
 /// Answers neighbours' questions from memory.
 #[derive(Clone)]
@@ -80,6 +81,27 @@ impl Holdings for Shared {
 
     fn load(&self) -> u8 {
         u8::try_from(self.server.uplink().uploads().saturating_mul(8)).unwrap_or(u8::MAX)
+    }
+
+    fn tell(&self) -> Option<Vec<u8>> {
+        let (part, is_due) = self.cache.tell();
+        if is_due {
+            let cache = self.cache.clone();
+            let shared =
+                move |digest: &Digest| shareable(&cache, digest).is_some_and(|(.., guarded)| !guarded);
+            let cache = self.cache.clone();
+            // joined by nobody but the runtime: it ends with a look over the index
+            drop(tokio::task::spawn_blocking(move || cache.reckon_roll(shared)));
+        }
+        part
+    }
+
+    fn told(&self, by: NodeId, part: &[u8]) {
+        self.cache.hear(by, part);
+    }
+
+    fn left(&self, node: &NodeId) {
+        self.cache.unhear(node);
     }
 
     fn doubted(&self, digest: &Digest) {

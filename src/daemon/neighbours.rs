@@ -116,6 +116,7 @@ impl Site {
         let keys = &lasting.keys;
         let grants = Grants::new(Arc::clone(&self.clock));
         let server = self.server(keys, &grants)?;
+        self.cache.join(self.identity.node());
         let parts = discovery::Parts {
             node: self.identity.node(),
             pins: vec![self.identity.pin()],

@@ -166,7 +166,7 @@ impl Engine {
     pub fn newer(&mut self, from: SocketAddr, link: Link, now: Instant) -> Vec<Action> {
         self.counts.newer += 1;
         if self.newer.admits(from.ip(), now) {
-            self.send(from, link, None, None, Kind::Hello { first: false, moved: false, relayed: false });
+            self.send(from, link, None, None, Kind::greeting(false, false));
         }
         self.take()
     }
@@ -183,7 +183,7 @@ impl Engine {
         let fresh: Vec<_> = seeds.iter().filter(|s| !self.seeds.contains(s)).copied().collect();
         self.seeds = seeds;
         for seed in fresh {
-            let body = self.body(None, None, Kind::Hello { first: true, moved: false, relayed: false });
+            let body = self.body(None, None, Kind::greeting(true, false));
             self.out.push(Action::Send { to: Destination::Everyone(vec![(seed, None)]), body });
         }
         self.take()
@@ -198,7 +198,7 @@ impl Engine {
             self.counts.limited += 1;
             return Vec::new();
         }
-        let body = self.body(None, None, Kind::Hello { first: true, moved: false, relayed: false });
+        let body = self.body(None, None, Kind::greeting(true, false));
         self.out.push(Action::Send { to: Destination::Everyone(vec![(address, None)]), body });
         self.take()
     }
@@ -268,14 +268,21 @@ impl Engine {
         let path = Path::new(arrival.from, arrival.link, now);
         self.table.touch(&node, message.sender, path, arrival.broadcast);
         if let Some(nonce) = message.ask {
-            let kind = Kind::Hello { first: false, moved: false, relayed: false };
+            let kind = Kind::greeting(false, false);
             self.send(arrival.from, arrival.link, None, Some(nonce), kind);
         }
         match message.kind {
-            Kind::Hello { relayed, .. } => self.table.note_relayed(&node, relayed),
+            Kind::Hello { relayed, told, .. } => {
+                self.table.note_relayed(&node, relayed);
+                // copies that cannot be read, or were wrong, are none
+                if let Some(part) = told.filter(|_| !self.marks.skips(&node, now)) {
+                    self.holdings.told(node, &part);
+                }
+            }
             Kind::Unknown(_) => {}
             Kind::Bye => {
                 if let Some(gone) = self.table.remove(&node) {
+                    self.holdings.left(&node);
                     self.out.push(Action::Event(Event::Left(node, gone.sender.name)));
                 }
             }
@@ -296,7 +303,10 @@ impl Engine {
     }
 
     fn hello(&mut self, moved: bool, now: Instant) {
-        self.broadcast(Kind::Hello { first: self.hellos < 2, moved, relayed: false }, now);
+        // who is alone, or serves nobody, tells nothing; neighbours are heard after the first
+        let tells = self.me.tcp_port != 0 && (self.hellos < 2 || self.table.live(now) > 0);
+        let told = if tells { self.holdings.tell() } else { None };
+        self.broadcast(Kind::Hello { first: self.hellos < 2, moved, relayed: false, told }, now);
         let next = match self.hellos {
             0 => HELLO_AGAIN,
             _ => HELLO_EVERY * 9 / 10 + self.random.within(HELLO_EVERY / 5),
@@ -307,6 +317,7 @@ impl Engine {
 
     fn sweep(&mut self, now: Instant) {
         for gone in self.table.sweep(now) {
+            self.holdings.left(&gone);
             self.out.push(Action::Event(Event::Lost(gone)));
         }
         self.contacts.sweep(now);

@@ -4,6 +4,9 @@ use crate::digest::{Digest, StatedKey};
 use crate::policy::{ResourceKey, UrlKey};
 use crate::tls::NodeId;
 
+/// The longest part of what a node tells of its holdings in one `Hello`.
+pub(super) const TOLD: usize = 640;
+
 /// What a `Find` asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Wanted {
@@ -71,6 +74,18 @@ pub trait Holdings: Send + Sync {
     fn load(&self) -> u8 {
         0
     }
+
+    /// The next part of what this node tells all neighbours that it holds, at most [`TOLD`] bytes; none: nothing now.
+    /// What it says is between the nodes' holdings: discovery only carries it.
+    fn tell(&self) -> Option<Vec<u8>> {
+        None
+    }
+
+    /// A neighbour tells a part of what it holds.
+    fn told(&self, _by: NodeId, _part: &[u8]) {}
+
+    /// A neighbour left, or was silent for too long.
+    fn left(&self, _node: &NodeId) {}
 
     /// A neighbour read wrong bytes under this digest from here: the copy should be verified. Must not block;
     /// called at most once in ten minutes for one digest.

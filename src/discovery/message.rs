@@ -75,6 +75,8 @@ pub enum Kind {
         moved: bool,
         /// A gateway let us meet: questions for everybody reach me through it.
         relayed: bool,
+        /// A part of what I hold.
+        told: Option<Vec<u8>>,
     },
     /// I leave.
     Bye,
@@ -122,6 +124,13 @@ pub enum Kind {
     },
     /// Of a later version.
     Unknown(u8),
+}
+
+impl Kind {
+    /// A `Hello` to one node, that says nothing but that this one is there.
+    pub(super) const fn greeting(first: bool, relayed: bool) -> Self {
+        Self::Hello { first, moved: false, relayed, told: None }
+    }
 }
 
 /// A node of another network, as a gateway knows it.

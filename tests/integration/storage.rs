@@ -260,6 +260,35 @@ fn s15_readers_finish_although_their_blob_is_evicted() {
 }
 
 #[test]
+fn the_last_copy_of_the_site_stays_longest() {
+    let (origin, site) = (Origin::start(), Site::new());
+    let a = Larder::new("a").peers(&site).set("cache.max_size", "4MiB").start();
+    let mut b = Larder::new("b").peers(&site).start();
+    a.meets(&b);
+    let of = |seed| Script::new(MIB + MIB / 4).seed(seed);
+    let (last, shared, private, more) = (of(1), of(2), of(3).authorization("Bearer anna"), of(4));
+    let fetch = |node: &Larder, path: &str, script: &Script| {
+        let ask = node.ask(&origin.serve(path, script.clone())).field("Authorization", "Bearer anna");
+        let ask = if path.starts_with("/v2") { ask } else { node.ask(&origin.url(path)) };
+        ask.send().assert_whole(script);
+        node.wait_for_blob(&script.digest());
+    };
+    fetch(&a, "/last", &last);
+    // of the two that b holds it tells of one: the other is for those whom the origin lets in
+    let guarded = format!("/v2/team/app/blobs/{}", private.digest());
+    fetch(&b, &guarded, &private);
+    fetch(&a, &guarded, &private);
+    fetch(&b, "/shared", &shared);
+    fetch(&a, "/shared", &shared);
+    b.restart();
+    wait_until("what b holds to be told", || a.log().contains("told what it holds"));
+    fetch(&a, "/more", &more);
+    assert!(!a.blob_path(&shared.digest()).exists(), "a neighbour has it: it goes first");
+    assert!(a.blob_path(&last.digest()).exists(), "used longest ago, and the last copy of the site");
+    assert!(a.blob_path(&private.digest()).exists(), "nothing is told of what is guarded");
+}
+
+#[test]
 fn s21_an_emptied_cache_folder_is_made_again() {
     let (origin, mut a) = alone();
     let script = Script::new(100_000);

@@ -14,6 +14,8 @@ use std::sync::Arc;
 struct Shelf {
     blobs: HashMap<Digest, Arc<BlobRecord>>,
     pinned: HashSet<Digest>,
+    copies: HashMap<Digest, Copies>,
+    changes: u64,
     looks: Cell<u64>,
 }
 
@@ -35,6 +37,14 @@ impl Rows for Shelf {
 
     fn is_pinned(&self, digest: &Digest) -> bool {
         self.pinned.contains(digest)
+    }
+
+    fn copies(&self, digest: &Digest) -> Copies {
+        self.copies.get(digest).copied().unwrap_or(Copies::Last)
+    }
+
+    fn changes(&self) -> u64 {
+        self.changes
     }
 }
 
@@ -99,6 +109,43 @@ fn where_nearly_all_was_used_again_all_are_equals() {
 }
 
 #[test]
+fn what_others_hold_goes_before_the_last_copy_of_the_site() {
+    let shelf = || {
+        let blobs =
+            [blob(1, 10, 1, 0), blob(2, 10, 2, 0), blob(3, 10, 9, 0), blob(4, 10, 3, 2), blob(5, 10, 4, 2)];
+        let mut shelf = Shelf::of(blobs);
+        shelf.copies =
+            [(2, Copies::Kept), (3, Copies::Spare), (5, Copies::Spare)].map(|(n, c)| (digest(n), c)).into();
+        shelf
+    };
+    assert_eq!(shelf().choose(&Order::default(), 1000, 100), [3, 2, 1, 5, 4]);
+    // what is heard later counts at once for whatever is at the head, and for all when a part of them has gone
+    let (mut shelf, order) = (shelf(), Order::default());
+    assert_eq!(shelf.choose(&order, 1, 100), [3]);
+    shelf.copies.clear();
+    shelf.changes += 1;
+    assert_eq!(shelf.choose(&order, 1, 100), [1]);
+    shelf.copies.insert(digest(4), Copies::Spare);
+    shelf.changes += 1;
+    assert_eq!(shelf.choose(&order, 1000, 100), [2, 4, 5]);
+}
+
+#[test]
+fn where_nearly_all_was_used_again_the_last_copy_still_goes_last() {
+    let mut shelf = Shelf::of([blob(1, 45, 1, 3), blob(2, 45, 2, 3), blob(3, 10, 5, 0)]);
+    shelf.copies.insert(digest(2), Copies::Spare);
+    assert_eq!(shelf.choose(&Order::default(), 1, 100), [2]);
+}
+
+#[test]
+fn age_counts_whoever_else_holds_it() {
+    let mut shelf = Shelf::of([blob(1, 10, 1000, 0), blob(2, 10, 90_000, 0)]);
+    shelf.copies.insert(digest(2), Copies::Spare);
+    let aged = Order::default().next_aged(&shelf, Duration::from_secs(60), Timestamp(90_000));
+    assert_eq!(aged.map(|blob| blob.digest), Some(digest(1)));
+}
+
+#[test]
 fn pins_stay_until_they_are_lifted_and_the_future_is_old() {
     let mut shelf = Shelf::of([blob(1, 10, 5, 0), blob(2, 10, 500, 0), blob(3, 10, 7, 0)]);
     let order = Order::default();
@@ -107,7 +154,7 @@ fn pins_stay_until_they_are_lifted_and_the_future_is_old() {
     assert_eq!(shelf.choose(&order, 100, 100), [3]);
     shelf.pinned.clear();
     assert!(shelf.choose(&order, 100, 100).is_empty(), "it comes back by being added");
-    order.add(HeldBlob::from(&blob(1, 10, 5, 0)), Timestamp(100));
+    order.add(HeldBlob::from(&blob(1, 10, 5, 0)), &shelf, Timestamp(100));
     assert_eq!(shelf.choose(&order, 100, 100), [1]);
 }
 
@@ -117,7 +164,7 @@ fn what_is_used_after_it_was_queued_stays_longer() {
     let order = Order::default();
     assert_eq!(shelf.choose(&order, 1, 10), [1]);
     shelf.use_it(digest(2), 20);
-    order.add(HeldBlob::from(&blob(5, 10, 30, 0)), Timestamp(30));
+    order.add(HeldBlob::from(&blob(5, 10, 30, 0)), &shelf, Timestamp(30));
     shelf.blobs.insert(digest(5), Arc::new(blob(5, 10, 30, 0)));
     assert_eq!(shelf.choose(&order, 100, 40), [3, 4, 5, 2]);
 }
@@ -141,7 +188,7 @@ proptest! {
     /// Whatever happened before, the order is that of sorting what is there now.
     #[test]
     fn the_choice_is_that_of_sorting(
-        steps in prop::collection::vec((0_u64..20, 0_u8..4), 0..60),
+        steps in prop::collection::vec((0_u64..20, 0_u8..5), 0..60),
         need in 1_u64..400,
         least in prop::sample::select(vec![1, 2, 5, LEAST]),
     ) {
@@ -152,10 +199,19 @@ proptest! {
                 0 => drop(shelf.choose(&order, 5, now)),
                 1 if shelf.blobs.contains_key(&digest(name)) => shelf.use_it(digest(name), now),
                 2 => drop(shelf.blobs.remove(&digest(name))),
+                3 => {
+                    let copies = match now % 3 {
+                        0 => Copies::Spare,
+                        1 => Copies::Kept,
+                        _ => Copies::Last,
+                    };
+                    shelf.copies.insert(digest(name), copies);
+                    shelf.changes += 1;
+                }
                 _ => {
                     let new = blob(name, 10 + name, now, 0);
                     shelf.blobs.insert(new.digest, Arc::new(new.clone()));
-                    order.add(HeldBlob::from(&new), Timestamp(now));
+                    order.add(HeldBlob::from(&new), &shelf, Timestamp(now));
                 }
             }
         }
@@ -168,7 +224,9 @@ proptest! {
                 left.iter().filter(|b| b.hits > 0).map(|b| b.size).sum(),
             );
             let protect = u128::from(again) * 100 <= u128::from(bytes) * PROTECTED;
-            left.sort_by_key(|b| Reverse((protect && b.hits > 0, b.last_used, b.digest)));
+            left.sort_by_key(|b| {
+                Reverse((protect && b.hits > 0, shelf.copies(&b.digest), b.last_used, b.digest))
+            });
             let blob = left.pop().unwrap();
             freed += blob.size;
             wanted.push(blob.digest.as_bytes()[0]);
@@ -194,7 +252,7 @@ fn hits_of_ours(load: &[u64], room: usize) -> f64 {
         }
         let new = blob(*name, 1, now, 0);
         shelf.blobs.insert(new.digest, Arc::new(new.clone()));
-        order.add(HeldBlob::from(&new), Timestamp(now));
+        order.add(HeldBlob::from(&new), &shelf, Timestamp(now));
     }
     println!("{} rows were looked at for {} misses", shelf.looks.get(), load.len() - hits);
     assert!(shelf.looks.get() <= 2 * load.len() as u64, "a step looks at few rows");

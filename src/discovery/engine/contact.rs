@@ -200,7 +200,7 @@ impl Engine {
         contact.expires = now + NONCE_LIFE;
         let (link, nonce, relayed) = (contact.link, contact.nonce, contact.is_beyond());
         let first = self.hellos < 2;
-        self.send(key.2, link, Some(nonce), echo, Kind::Hello { first, moved: false, relayed });
+        self.send(key.2, link, Some(nonce), echo, Kind::greeting(first, relayed));
     }
 
     /// How soon a stranger's frame deserves a greeting; none: not at all.
@@ -280,7 +280,7 @@ impl Engine {
     /// Another live node has our id: the one with the higher random part takes a new one.
     fn cloned(&mut self, other: BootId, message: &Message, arrival: Arrival) {
         if let Some(nonce) = message.ask {
-            let kind = Kind::Hello { first: false, moved: false, relayed: false };
+            let kind = Kind::greeting(false, false);
             self.send(arrival.from, arrival.link, None, Some(nonce), kind);
         }
         if self.boot.random <= other.random {

@@ -6,6 +6,7 @@ use super::fields::{Fields, Reader, prefix};
 use super::{Answer, Beyond, Kind, MAX_WANTS, Malformed, Message, Nonce, QueryId, Sender};
 use crate::clock::Timestamp;
 use crate::digest::{Digest, StatedKey};
+use crate::discovery::holding::TOLD;
 use crate::discovery::{Holding, Partial, Wanted};
 use crate::policy::{ResourceKey, UrlKey};
 use crate::seal::{BootId, GrantId};
@@ -41,11 +42,12 @@ mod field {
     pub(super) const DIGEST: u8 = 17;
     pub(super) const BEYOND: u8 = 18;
     pub(super) const CLOCK: u8 = 19;
+    pub(super) const TOLD: u8 = 20;
 }
 
 /// The last field this version knows; what comes after it is of a later one.
 #[cfg(test)]
-pub(super) const LAST_FIELD: u8 = field::CLOCK;
+pub(super) const LAST_FIELD: u8 = field::TOLD;
 
 /// Fields of an answer, itself a list of fields.
 mod answer {
@@ -278,9 +280,12 @@ impl Kind {
 
     fn encode(&self, to: &mut Fields) {
         match self {
-            Self::Hello { first, moved, relayed } => {
+            Self::Hello { first, moved, relayed, told } => {
                 let flags = [(*first, HELLO_FIRST), (*moved, HELLO_MOVED), (*relayed, HELLO_RELAYED)];
                 to.put(field::FLAGS, &[join_flags(&flags)]);
+                if let Some(told) = told.as_ref().filter(|told| told.len() <= TOLD) {
+                    to.put(field::TOLD, told);
+                }
             }
             Self::Find { query, wants } | Self::Claim { query, wants } | Self::Relay { query, wants, .. } => {
                 if let Self::Relay { asker, .. } = self {
@@ -317,6 +322,7 @@ impl Kind {
                 first: flags & HELLO_FIRST != 0,
                 moved: flags & HELLO_MOVED != 0,
                 relayed: flags & HELLO_RELAYED != 0,
+                told: body.first(field::TOLD).filter(|told| told.len() <= TOLD).map(<[u8]>::to_vec),
             },
             BYE => Self::Bye,
             FIND => Self::Find { query: query()?, wants: wants(body)? },

@@ -3,6 +3,7 @@
 use super::*;
 use crate::digest::StatedKey;
 use crate::discovery::Partial;
+use crate::discovery::holding::TOLD;
 use crate::policy::{ResourceKey, UrlKey};
 use crate::seal::MAX_BODY;
 use proptest::prelude::*;
@@ -58,7 +59,8 @@ fn beyond() -> impl Strategy<Value = Beyond> {
 fn kinds() -> impl Strategy<Value = Kind> {
     let query = any::<[u8; 16]>().prop_map(QueryId);
     prop_oneof![
-        any::<[bool; 3]>().prop_map(|[first, moved, relayed]| Kind::Hello { first, moved, relayed }),
+        (any::<[bool; 3]>(), prop::option::of(prop::collection::vec(any::<u8>(), 0..=TOLD)))
+            .prop_map(|([first, moved, relayed], told)| Kind::Hello { first, moved, relayed, told }),
         Just(Kind::Bye),
         (query.clone(), prop::collection::vec(wants(), 0..=MAX_WANTS))
             .prop_map(|(query, wants)| Kind::Find { query, wants }),
@@ -95,13 +97,7 @@ fn hello() -> Message {
         advertise: None,
         load: 0,
     };
-    Message {
-        sender,
-        seq: 1,
-        ask: None,
-        echo: None,
-        kind: Kind::Hello { first: true, moved: false, relayed: false },
-    }
+    Message { sender, seq: 1, ask: None, echo: None, kind: Kind::greeting(true, false) }
 }
 
 #[test]
@@ -217,6 +213,26 @@ fn the_largest_question_and_the_largest_answer_fit_into_a_frame() {
     let answer = Answer { want: 15, holding, grant: GrantId([1; 16]) };
     message.kind = Kind::Have { query, answers: vec![answer], done: true };
     assert!(message.encode().len() <= MAX_BODY);
+    message.sender.pins.extend([Pin([7; 32]), Pin([8; 32])]);
+    message.kind = Kind::Hello { first: true, moved: true, relayed: true, told: Some(vec![1; TOLD]) };
+    let mut greeting = message.encode();
+    stamp(&mut greeting, crate::clock::Timestamp(u64::MAX));
+    assert!(greeting.len() <= MAX_BODY, "{}", greeting.len());
+}
+
+/// `tests/fixtures/frames/told-v1.json`: what a node tells of its holdings, as the first release wrote it.
+#[test]
+fn what_a_node_tells_of_its_holdings_is_read_and_written_as_ever() {
+    let text = include_str!("../../../tests/fixtures/frames/told-v1.json");
+    let vector: serde_json::Value = serde_json::from_str(text).unwrap();
+    let told = crate::digest::unhex(vector["told"].as_str().unwrap()).unwrap();
+    let kind = Kind::Hello { first: true, moved: false, relayed: false, told: Some(told) };
+    let message = Message { kind, ..hello() };
+    assert_eq!(crate::digest::hex(&message.encode()), vector["body"].as_str().unwrap());
+    assert_eq!(Message::decode(&message.encode()), Ok(message));
+    // more than a frame holds is not sent, and a `Hello` without it is one of before
+    let kind = Kind::Hello { first: true, moved: false, relayed: false, told: Some(vec![1; TOLD + 1]) };
+    assert_eq!(Message { kind, ..hello() }.encode(), hello().encode());
 }
 
 proptest! {
