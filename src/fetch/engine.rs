@@ -20,7 +20,7 @@ use super::ledger::{From, Ledger};
 use super::line::Line;
 use super::neighbours::Neighbours;
 use super::outcome::{CacheStatus, Given, Reply, Switched};
-use super::parts::{AT_ONCE, Arrivals};
+use super::parts::{AT_ONCE, Arrivals, Asking, Joining};
 use super::prefetch::Backgrounds;
 use super::reasons::Reasons;
 use super::settings::Config;
@@ -80,6 +80,8 @@ pub(super) struct Inner {
     pub(super) flights: Flights,
     pub(super) parts_at_once: Arc<Semaphore>,
     pub(super) arrivals: Arc<Arrivals>,
+    pub(super) asking: Arc<Asking>,
+    pub(super) joining: Joining,
     pub(super) reasons: Reasons,
     pub(super) neighbours: ArcSwapOption<Neighbours>,
     pub(super) mormot: ArcSwapOption<Mormot>,
@@ -97,6 +99,8 @@ impl Engine {
             flights: Flights::new(Arc::clone(&parts.clock)),
             parts_at_once: Arc::new(Semaphore::new(AT_ONCE)),
             arrivals: Arc::default(),
+            asking: Arc::default(),
+            joining: Joining::default(),
             reasons: Reasons::default(),
             cache: parts.cache,
             origin: parts.origin,

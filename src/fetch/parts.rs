@@ -9,6 +9,8 @@
 mod arrivals;
 mod here;
 mod join;
+mod joining;
+mod quiet;
 mod tee;
 mod whole;
 
@@ -27,10 +29,13 @@ use crate::policy::{self, Answer, Plan, Variance};
 use crate::range::{ContentRange, RangeRequest};
 
 use join::Join;
+use quiet::Question;
 use tee::{Tee, Written};
 
 pub(super) use arrivals::{Arrival, Arrivals};
 pub(super) use here::{Here, Sought, covering, next};
+pub(super) use joining::Joining;
+pub(super) use quiet::Asking;
 
 /// So many answers to ranges are kept at the same time; the others only pass.
 pub(super) const AT_ONCE: usize = 32;
@@ -77,6 +82,7 @@ impl Engine {
     /// The client's own ranged request to the origin, whose answer is kept as the part it is.
     pub(super) async fn part(&self, case: Case) -> Result<Reply, FetchError> {
         let case = Case { why: "partial", ..case };
+        let question = self.0.asking.ask(case.url);
         let asked = self.0.clock.now();
         let upstream = case.upstream(case.want.headers.clone());
         let response = upstream.send(&self.0.origin, http::Method::GET, HeaderMap::new()).await?;
@@ -84,7 +90,7 @@ impl Engine {
         let response = match self.coming(&case, &response, asked) {
             Some(coming) => {
                 self.note_kept(&case, "a part of it, as it was asked for");
-                let (response, kept) = self.keep(case, response, coming).await;
+                let (response, kept) = self.keep(case, response, coming, question).await;
                 status.stored = kept;
                 response
             }
@@ -123,7 +129,13 @@ impl Engine {
     }
 
     /// Writes what passes into a file of its own, as far as the disk keeps up; whether that began.
-    async fn keep(&self, case: Case, response: Response<Body>, coming: Coming) -> (Response<Body>, bool) {
+    async fn keep(
+        &self,
+        case: Case,
+        response: Response<Body>,
+        coming: Coming,
+        question: Question,
+    ) -> (Response<Body>, bool) {
         let Ok(turn) = std::sync::Arc::clone(&self.0.parts_at_once).try_acquire_owned() else {
             return (response, false);
         };
@@ -146,10 +158,10 @@ impl Engine {
                 Some(written) => engine.keep_written(&case, coming, written).await,
                 None => None,
             };
-            drop((turn, reservation, arrival));
+            drop((turn, reservation, arrival, question));
             if let Some((part, shareable)) = kept {
                 engine.join_parts(&case, &part, shareable).await;
-                engine.complete_behind(&case, &part);
+                engine.complete_behind(case, part);
             }
             drop(storing);
         }));
@@ -193,6 +205,7 @@ impl Engine {
 
     async fn join_parts(&self, case: &Case, newest: &Part, shareable: bool) {
         let Some(join) = Join::around(self, case, newest, shareable) else { return };
+        let _mark = join.is_whole().then(|| self.0.joining.begin(case.url));
         join.run(self, case.clone()).await;
     }
 

@@ -62,6 +62,10 @@ impl Join {
         })
     }
 
+    pub(super) fn is_whole(&self) -> bool {
+        self.length >= self.size
+    }
+
     /// Copies, and keeps what comes of it.
     pub(super) async fn run(self, engine: &Engine, case: Case) {
         let mut sources = Vec::new();
@@ -85,7 +89,7 @@ impl Join {
         for (blob, range) in sources {
             copy(blob, range.clone(), &mut ingest)?;
         }
-        if self.length < self.size {
+        if !self.is_whole() {
             cache.keep(ingest, &key, &self.note.to_text());
         } else {
             let digest = ingest.digest();

@@ -21,31 +21,42 @@ impl Engine {
         Some(Note { answer, variance, total: Some(newest.size) })
     }
 
-    /// Where something of this version begins that is here, behind what a transfer has from the beginning on.
+    /// Where something of this version begins that is here, behind what a transfer has from the beginning on. What
+    /// follows at once is no more than a byte of the origin's, whose head says whether it belongs there.
     pub(in crate::fetch) fn next_after(&self, case: &Case, note: &Note, offset: u64) -> Option<u64> {
         let (tag, size) = (note.answer.head.strong_etag()?, note.total?);
         let sought = Sought { url: case.url, variance: &note.variance, tag, size };
-        next(&self.here(&sought), offset).filter(|at| *at > offset)
+        next(&self.here(&sought), offset).map(|at| at.max(offset + 1))
     }
 
-    /// What is missing of a thing of which most is here comes behind the client's back, and after all that somebody
-    /// waits for: then it is whole, and neighbours can have it.
-    pub(super) fn complete_behind(&self, case: &Case, newest: &Part) {
+    /// What is missing of a thing of which most is here comes behind the client's back when nobody asks for parts
+    /// of it any more, and after all that somebody waits for: then it is whole, and neighbours can have it.
+    pub(super) fn complete_behind(&self, case: Case, newest: Part) {
         let is_wanted = self.0.config.load().complete_parts && !self.0.stop.is_requested();
-        if !is_wanted || case.want.is_private() || !self.is_most_here(case, newest) {
+        if !is_wanted || case.want.is_private() || !self.is_most_here(&case, &newest) {
             return;
         }
+        let engine = self.clone();
+        // joined by the drain
+        drop(self.0.drain.spawn(async move {
+            let is_quiet = tokio::select! {
+                is_quiet = engine.0.asking.quiet(case.url) => is_quiet,
+                () = engine.0.stop.requested() => false,
+            };
+            if is_quiet && engine.is_most_here(&case, &newest) {
+                engine.complete(&case).await;
+            }
+        }));
+    }
+
+    async fn complete(&self, case: &Case) {
         let mut want = case.want.clone();
         want.headers = want.headers_for_whole();
         want::drop_conditions(&mut want.headers);
         (want.interim, want.background) = (None, None);
-        let engine = self.clone();
-        // joined by the drain
-        drop(self.0.drain.spawn(async move {
-            if let Err(error) = engine.prefetch(want).await {
-                tracing::debug!(%error, "what is missing of a download in parts did not come");
-            }
-        }));
+        if let Err(error) = self.prefetch(want).await {
+            tracing::debug!(%error, "what is missing of a download in parts did not come");
+        }
     }
 
     /// Whether more than half of a thing is here, and no more is on its way.
