@@ -44,6 +44,16 @@ impl Partials {
         freed
     }
 
+    /// Takes this one out; false where another one has its place by now, which may be of another version.
+    fn take(&self, record: &PartialRecord) -> bool {
+        let mut kept = self.lock();
+        let is_it = kept.get(&record.key) == Some(record);
+        if is_it {
+            kept.remove(&record.key);
+        }
+        is_it
+    }
+
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, PartialRecord>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -55,20 +65,21 @@ impl Cache {
         self.0.partials.lock().get(key).cloned()
     }
 
-    /// Takes up a partial of a thing of `total` bytes, if its bytes are still right, reckoning another algorithm
-    /// beside where one is given. It belongs to the caller then. Blocks on the disk.
+    /// Takes up this partial of a thing of `total` bytes, if it is still what is kept of it and its bytes are still
+    /// right, reckoning another algorithm beside where one is given. It belongs to the caller then. Blocks on the
+    /// disk.
     pub fn resume(
         &self,
-        key: &str,
+        record: &PartialRecord,
         total: Option<u64>,
         beside: Option<Algorithm>,
     ) -> Result<Option<(Ingest, Reservation)>, NoRoom> {
-        let (Some(store), Some(record)) = (&self.0.store, self.0.partials.lock().remove(key)) else {
+        let Some(store) = self.0.store.as_ref().filter(|_| self.0.partials.take(record)) else {
             return Ok(None);
         };
         let room = self.reserve(total.unwrap_or(record.offset).max(record.offset));
-        let reservation = room.inspect_err(|_| store.forget(&record))?;
-        Ok(store.resume(&record, beside)?.map(|ingest| (ingest, reservation)))
+        let reservation = room.inspect_err(|_| store.forget(record))?;
+        Ok(store.resume(record, beside)?.map(|ingest| (ingest, reservation)))
     }
 
     /// Keeps what was received for a later transfer. Blocks on the disk.

@@ -23,7 +23,6 @@ use super::neighbours::version_key;
 use super::offer::Offer;
 use super::origin_side::{Missing, Rest, content_length};
 use super::outcome::{CacheStatus, Given, Held, Reply};
-use super::resume::Note;
 use super::settings::Trust;
 use super::stand::Stand;
 use super::transfer::{Source, Transfer};
@@ -61,8 +60,8 @@ pub(super) struct Lead {
 /// What the leader came to.
 enum Outcome {
     Transfer(Box<Transfer>),
-    /// What is stored is still what the origin has.
-    Confirmed(Arc<ResourceRecord>, Box<Held>),
+    /// What is stored is still what the origin has; whether others may have it too.
+    Confirmed(Arc<ResourceRecord>, Box<Held>, bool),
     /// What is stored goes out although it is stale: why, and what the origin said.
     Stale(Arc<ResourceRecord>, Box<Held>, &'static str, Option<u16>),
     Passed(Response<Body>),
@@ -110,8 +109,8 @@ impl Lead {
                 };
                 tokio::join!(answer, transfer.run(self.permit.take()));
             }
-            Ok(Outcome::Confirmed(record, held)) => {
-                self.resolve(Found::Confirmed(record));
+            Ok(Outcome::Confirmed(record, held, is_kept)) => {
+                self.resolve(if is_kept { Found::Confirmed(record) } else { Found::Leave });
                 let status = CacheStatus::forwarded(self.case.why, "confirmed by the origin");
                 let status = CacheStatus { fwd_status: Some(304), ..status };
                 send(reply, Ok(Reply { given: Given::Held(held), status }));
@@ -226,17 +225,17 @@ impl Lead {
         } else if !self.case.want.is_private() && !self.case.want.is_conditional() {
             partial = self.engine.beginning(&self.case);
             // who holds the whole gives more than is here further on
-            partial = partial.filter(|(_, offset)| *offset > 0 || self.version.is_none());
+            partial = partial.filter(|here| here.kept.is_some() || self.version.is_none());
             if let Some(version) = self.version.as_ref().filter(|_| partial.is_none()) {
                 policy::validators(version.head(), &mut headers);
             }
         }
         let (upstream, origin) = (self.case.upstream(headers), self.engine.0.origin.clone());
         let asked = self.engine.0.clock.now();
-        let tag = partial.as_ref().and_then(|(note, _)| note.answer.head.strong_etag().map(str::to_owned));
-        let missing = partial.as_ref().map(|(note, offset)| Missing {
-            offset: *offset,
-            until: self.engine.next_after(&self.case, note, *offset),
+        let tag = partial.as_ref().and_then(|here| here.note.answer.head.strong_etag().map(str::to_owned));
+        let missing = partial.as_ref().map(|here| Missing {
+            offset: here.length(),
+            until: self.engine.next_after(&self.case, &here.note, here.length()),
             tag: tag.as_deref(),
         });
         let more = missing.map(|missing| missing.fields()).unwrap_or_default();
@@ -244,12 +243,15 @@ impl Lead {
             Ok(response) => response,
             Err(error) => return self.origin_failed(error).await,
         };
-        if let (Some((note, _)), Some(missing)) = (&partial, missing) {
-            let (note, joins) = (note.clone(), tag.is_some() || self.case.judge.named().is_some());
+        if let (Some(here), Some(missing)) = (partial.clone(), missing)
+            && says_of_range(response.status())
+        {
+            let joins = tag.is_some() || self.case.judge.named().is_some();
             match missing.sort(response) {
-                Rest::From(response, size) if joins && note.total.is_none_or(|total| total == size) => {
-                    let note = Note { total: Some(size), ..note };
-                    return self.go_on(note, missing.offset, response, asked).await;
+                Rest::From(response, size)
+                    if joins && here.is_of(size) && self.may_keep_rest(response.headers()) =>
+                {
+                    return self.go_on(here, size, response, asked).await;
                 }
                 Rest::Whole(response) => {
                     self.forget_partial().await;
@@ -311,10 +313,10 @@ impl Lead {
         {
             let freshened = self.freshen(stored, response.headers(), asked, now);
             return match freshened {
-                Some(record) => match self.engine.open(&record, &self.case).await {
+                Some((record, is_kept)) => match self.engine.open(&record, &self.case).await {
                     Some(held) => {
                         self.engine.study(&self.case.want, &record);
-                        Ok(Outcome::Confirmed(record, Box::new(held)))
+                        Ok(Outcome::Confirmed(record, Box::new(held), is_kept))
                     }
                     None => self.without_conditions().await,
                 },
@@ -378,13 +380,14 @@ impl Lead {
         status == StatusCode::OK && self.case.rule.share && self.case.named_by_url().is_some()
     }
 
+    /// The stored answer as a 304 confirms it, and whether it may stay; none where it confirms another version.
     fn freshen(
         &self,
         stored: &Arc<ResourceRecord>,
         fields: &HeaderMap,
         asked: Timestamp,
         now: Timestamp,
-    ) -> Option<Arc<ResourceRecord>> {
+    ) -> Option<(Arc<ResourceRecord>, bool)> {
         let mut record = (**stored).clone();
         if !policy::freshen(&mut record.answer, fields, asked, now) {
             return None;
@@ -392,7 +395,7 @@ impl Lead {
         let (want, head) = (&self.case.want, &record.answer.head);
         let may_stay =
             policy::storable(&want.method, &want.headers, head.status(), &head.headers(), &self.case.rule);
-        match may_stay {
+        match &may_stay {
             Ok(_) => {
                 self.engine.0.cache.put_resource(record.clone());
                 self.engine.note_kept(&self.case, "confirmed by the origin (304), and kept");
@@ -405,7 +408,7 @@ impl Lead {
                 );
             }
         }
-        Some(Arc::new(record))
+        Some((Arc::new(record), may_stay.is_ok()))
     }
 
     /// The origin confirmed another version than the one that is kept: only the whole helps.
@@ -429,6 +432,12 @@ impl Lead {
             _ => Ok(Outcome::Passed(response)),
         }
     }
+}
+
+/// Whether an answer to a request for the rest says something of what is here. Any other is what a request for the
+/// whole would have got as well, and what is here outlives it.
+fn says_of_range(status: StatusCode) -> bool {
+    matches!(status, StatusCode::OK | StatusCode::PARTIAL_CONTENT | StatusCode::RANGE_NOT_SATISFIABLE)
 }
 
 /// Whether what came is the thing itself, and not what the origin says in its place.

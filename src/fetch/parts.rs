@@ -20,7 +20,7 @@ use http::{Response, StatusCode};
 use super::engine::{Case, Engine};
 use super::error::FetchError;
 use super::outcome::{CacheStatus, Given, Held, Reply, Slice};
-use super::resume::{Note, partial_key};
+use super::resume::{Beginning, Note, partial_key};
 use super::want;
 use crate::cache::Part;
 use crate::clock::Timestamp;
@@ -210,11 +210,11 @@ impl Engine {
     }
 
     /// What an earlier transfer or ranges left from the beginning on, if it belongs to an answer that this request
-    /// would get: what is known of it, and its length. Bytes without a strong tag only meet bytes that a digest
+    /// would get. Bytes without a strong tag only meet bytes that a digest
     /// judges; a part that is fresh may still be asked to be completed, which tells whether the origin has a tag.
-    pub(super) fn beginning(&self, case: &Case) -> Option<(Note, u64)> {
+    pub(super) fn beginning(&self, case: &Case) -> Option<Beginning> {
         let Some(record) = self.0.cache.partial(&partial_key(case.flight_key())) else {
-            return Some((self.further_on(case)?, 0));
+            return Some(Beginning { note: self.further_on(case)?, kept: None });
         };
         let note = Note::from_text(&record.note)?;
         let is_judged = case.judge.named().is_some();
@@ -222,7 +222,7 @@ impl Engine {
             && (is_judged
                 || note.answer.head.strong_etag().is_some()
                 || matches!(self.plan(case, Some(&note.answer)), Plan::Serve { .. }));
-        usable.then_some((note, record.offset))
+        usable.then_some(Beginning { note, kept: Some(record) })
     }
 
     /// Whether a range begins inside what an earlier transfer left, so that going on with that serves it.
@@ -230,7 +230,7 @@ impl Engine {
         let RangeRequest::From { first, last: None } = range else { return false };
         let is_tagged =
             |note: &Note| case.judge.named().is_some() || note.answer.head.strong_etag().is_some();
-        self.beginning(case).is_some_and(|(note, length)| is_tagged(&note) && first <= length)
+        self.beginning(case).is_some_and(|here| is_tagged(&here.note) && first <= here.length())
     }
 }
 

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::flight::FlightKey;
 use crate::policy::{Answer, Variance};
+use crate::store::PartialRecord;
 
 /// The note kept with a partial.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -14,6 +15,27 @@ pub(super) struct Note {
     pub(super) variance: Variance,
     /// The whole size, if it was known.
     pub(super) total: Option<u64>,
+}
+
+/// What is here of a thing, for a transfer to go on with.
+#[derive(Debug, Clone)]
+pub(super) struct Beginning {
+    /// What is known of it.
+    pub(super) note: Note,
+    /// Its first bytes; none where only something further on is here.
+    pub(super) kept: Option<PartialRecord>,
+}
+
+impl Beginning {
+    /// Whether it may be of a thing of this size.
+    pub(super) fn is_of(&self, size: u64) -> bool {
+        self.note.total.is_none_or(|total| total == size)
+    }
+
+    /// How many bytes are here from the first one on.
+    pub(super) fn length(&self) -> u64 {
+        self.kept.as_ref().map_or(0, |record| record.offset)
+    }
 }
 
 impl Note {

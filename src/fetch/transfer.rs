@@ -32,7 +32,7 @@ use crate::cache::Reservation;
 use crate::digest::hex;
 use crate::discovery::Finding;
 use crate::http::Body;
-use crate::policy::{Answer, ResourceKey, Variance};
+use crate::policy::{Answer, NoStore, ResourceKey, Variance};
 use crate::shutdown::Guest;
 use crate::store::{Failure, Hold, Ingest, Writer};
 
@@ -119,6 +119,8 @@ pub(super) struct Transfer {
     rate: RateWatch,
     /// The program is stopping: deliver, store nothing.
     stopping: bool,
+    /// The origin says by now that nothing of it may be kept: why.
+    forbidden: Option<NoStore>,
     /// While this is held, the store's folder is not given up.
     storing: Option<Guest>,
     /// Since when nobody reads.
@@ -186,6 +188,7 @@ impl Transfer {
             failures: 0,
             rate,
             stopping: false,
+            forbidden: None,
             storing: Some(storing),
             lonely: None,
             troubled_since: None,
@@ -278,7 +281,10 @@ impl Transfer {
     /// Whether a later transfer could go on from what is here: the rest must be provably of the same thing.
     fn is_resumable(&self) -> bool {
         let tagged = self.running.answer().head.strong_etag().is_some();
-        !self.case.want.is_private() && self.used.is_empty() && (self.judge.named().is_some() || tagged)
+        !self.case.want.is_private()
+            && self.forbidden.is_none()
+            && self.used.is_empty()
+            && (self.judge.named().is_some() || tagged)
     }
 }
 

@@ -132,9 +132,10 @@ fn refusal(
         (asked.no_store, NoStore::RequestNoStore),
         (said.private, NoStore::Private),
         (response.contains_key(header::SET_COOKIE), NoStore::SetCookie),
+        // before what is said of credentials, for some of that is kept all the same
+        (silenced, NoStore::NoStore),
         (authorized && !said.allows_authorized(), NoStore::Authorization),
         (with_cookie && !said.public, NoStore::Cookie),
-        (silenced, NoStore::NoStore),
     ];
     refusals.into_iter().find(|(refused, _)| *refused).map_or(Ok(()), |(_, why)| Err(why))
 }

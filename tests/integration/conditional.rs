@@ -211,3 +211,18 @@ fn what_must_be_confirmed_is_never_the_answer_before() {
         }
     }
 }
+
+#[test]
+fn h30_a_304_that_says_private_is_for_him_alone_who_asked() {
+    let (origin, a) = alone();
+    let script = Script::new(100_000).stale_at_once();
+    let url = origin.serve("/f.bin", script.clone());
+    a.get(&url).assert_whole(&script);
+    a.wait_for_blob(&script.digest());
+    let from_now_on = script.clone().not_modified_field("Cache-Control", "private");
+    origin.serve("/f.bin", from_now_on.delay(Duration::from_millis(300)));
+    at_once(4, |_| {
+        a.get(&url).assert_whole(&script);
+    });
+    assert_eq!(origin.gets("/f.bin").len(), 5, "each has the origin's own word");
+}

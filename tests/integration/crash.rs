@@ -118,7 +118,8 @@ fn work(folder: &Path) {
     assert!(index.flush());
     say("removing", second);
     assert!(cache.remove(&second).unwrap());
-    let (mut half, _room) = cache.resume("url:half", Some(20), None).unwrap().unwrap();
+    let kept = cache.partial("url:half").unwrap();
+    let (mut half, _room) = cache.resume(&kept, Some(20), None).unwrap().unwrap();
     half.append(b"thing").unwrap();
     let third = cache.commit(half, Provenance::default()).unwrap().digest;
     say("committed", third);

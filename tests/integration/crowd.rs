@@ -141,6 +141,33 @@ fn p04_a_leader_that_dies_is_followed_by_one_node_at_the_byte_reached() {
     assert_sent_once(&nodes, &origin, "/f.bin", &script, 1.10);
 }
 
+#[test]
+fn p04_a_leader_that_dies_is_followed_whatever_the_size_and_the_validator() {
+    let dated = || Script::new(12 * MIB + 154_112).no_etag().last_modified("Mon, 01 Jan 2024 00:00:00 GMT");
+    for script in [Script::new(12 * MIB + 154_112), dated(), Script::new(12 * MIB + 1)] {
+        let (mut nodes, origin) = (crowd(3), Origin::start());
+        let script = script.hold_at(6 * MIB);
+        let url = origin.serve("/f.bin", script.clone());
+        let mut leader = nodes.remove(0);
+        let mut reading = leader.ask(&url).open();
+        reading.read_to(MIB);
+        let answers = std::thread::scope(|scope| {
+            let others = scope.spawn(|| at_once(nodes.len(), |n| nodes[n].get(&url)));
+            wait_until("everybody to have half of it", || nodes.iter().all(|node| received(node) >= 6 * MIB));
+            leader.kill();
+            wait_until("somebody to take over", || origin.gets("/f.bin").len() > 3);
+            origin.release("/f.bin");
+            others.join().unwrap()
+        });
+        drop(reading);
+        for answer in &answers {
+            println!("{} in {:?}", answer.cache_status(), answer.took);
+            answer.assert_whole(&script);
+        }
+        println!("the origin sent {:.3}", origin.bytes_sent("/f.bin") as f64 / script.size as f64);
+    }
+}
+
 /// How much of the one thing it receives a node has.
 fn received(node: &Larder) -> u64 {
     node.status().pointer("/transfers/0/received").and_then(serde_json::Value::as_u64).unwrap_or(0)

@@ -1,6 +1,10 @@
 //! Bodies that break: a truncated body is resumed or reported, never stored, never passed off as whole.
 
-use crate::support::{Answer, Ending, Framing, Larder, MIB, Origin, Ranges, Script, Site, wait_until};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::support::{
+    Answer, Ending, Framing, Larder, MIB, Origin, Ranges, RawOrigin, Reply, Script, Site, wait_until,
+};
 
 fn alone() -> (Origin, Larder) {
     (Origin::start(), Larder::new("a").set("origin.stall_timeout", "5s").start())
@@ -236,4 +240,91 @@ fn h01_a_part_that_ends_before_the_end_is_not_the_rest() {
     origin.serve("/f.bin", Script::raw(part.as_bytes()));
     let answer = asked.rest();
     right_or_error(&answer, &broken);
+}
+
+/// A partial of 8 MiB and more of this file, left by a client that went away.
+fn leave_partial(origin: &Origin, a: &Larder, path: &str, script: &Script) -> String {
+    let url = origin.serve(path, script.clone().hold_at(9 * MIB));
+    let mut first = a.ask(&url).open();
+    first.read_to(8 * MIB);
+    first.abort();
+    wait_until("nothing runs any more", || a.transfers() == 0);
+    origin.release(path);
+    url
+}
+
+#[test]
+fn h30_h32_a_rest_that_may_not_be_kept_does_not_become_everybodys() {
+    let (origin, a) = alone();
+    for (path, said) in [("/private", "private, max-age=600"), ("/no-store", "no-store")] {
+        let script = Script::new(24 * MIB).seed(path.len() as u64);
+        let url = leave_partial(&origin, &a, path, &script);
+        origin.serve(path, script.clone().cache_control(said));
+        a.get(&url).assert_whole(&script);
+        assert!(origin.gets(path).iter().any(|seen| seen.field("If-Range").is_some()), "{path} was resumed");
+        let before = origin.gets(path).len();
+        let other = a.get(&url);
+        other.assert_whole(&script);
+        assert!(!other.is_hit() && origin.gets(path).len() > before, "{path}: {}", other.cache_status());
+        assert!(!a.blob_path(&script.digest()).exists(), "{path}");
+    }
+}
+
+#[test]
+fn h30_h32_a_rest_in_mid_transfer_that_may_not_be_kept_does_not_become_everybodys() {
+    let script = Script::new(2 * MIB);
+    let body = script.body();
+    for said in ["private", "no-store"] {
+        let (whole, asked) = (body.clone(), AtomicUsize::new(0));
+        let origin = RawOrigin::start(move |_| {
+            let (first, rest) = whole.split_at(MIB as usize);
+            let (head, sent) = match asked.fetch_add(1, Ordering::Relaxed) {
+                0 => ("200 OK\r\nCache-Control: max-age=600\r\nContent-Length: 2097152".to_owned(), first),
+                1 => (
+                    format!(
+                        "206 Partial Content\r\nCache-Control: {said}\r\nContent-Length: 1048576\r\n\
+                         Content-Range: bytes 1048576-2097151/2097152"
+                    ),
+                    rest,
+                ),
+                _ => (format!("200 OK\r\nCache-Control: {said}\r\nContent-Length: 2097152"), &whole[..]),
+            };
+            let head = format!("HTTP/1.1 {head}\r\nETag: \"v1\"\r\n\r\n");
+            Reply { bytes: [head.as_bytes(), sent].concat(), closes: true }
+        });
+        let a = Larder::new("a").start();
+        a.get(&origin.url("/f.bin")).assert_whole(&script);
+        let other = a.get(&origin.url("/f.bin"));
+        other.assert_whole(&script);
+        assert!(!other.is_hit(), "{said}: {}", other.cache_status());
+        assert_eq!(origin.requests().len(), 3, "{said}");
+        assert!(a.blobs().is_empty(), "{said}");
+    }
+}
+
+#[test]
+fn h23_what_selects_the_rest_selects_the_whole() {
+    let (origin, a) = alone();
+    let script = Script::new(24 * MIB);
+    let url = leave_partial(&origin, &a, "/f.bin", &script);
+    origin.serve("/f.bin", script.clone().field("Vary", "Accept-Language"));
+    a.ask(&url).field("Accept-Language", "de").send().assert_whole(&script);
+    a.wait_for_blob(&script.digest());
+    let other = a.ask(&url).field("Accept-Language", "fr").send();
+    other.assert_whole(&script);
+    assert!(!other.is_hit(), "{}", other.cache_status());
+    assert!(a.ask(&url).field("Accept-Language", "de").send().assert_whole(&script).is_hit());
+}
+
+#[test]
+fn h44_a_503_costs_nobody_what_came_before_it() {
+    let (origin, a) = alone();
+    let script = Script::new(24 * MIB);
+    let url = leave_partial(&origin, &a, "/f.bin", &script);
+    origin.serve("/f.bin", Script::new(10).status(503).cache_control("no-store"));
+    assert_eq!(a.get(&url).status, 503);
+    assert_eq!(origin.gets("/f.bin").len(), 2, "asked once");
+    origin.serve("/f.bin", script.clone());
+    a.get(&url).assert_whole(&script);
+    assert!(origin.gets("/f.bin")[2].field("Range").is_some());
 }

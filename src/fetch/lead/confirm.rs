@@ -7,7 +7,7 @@ use crate::clock::Timestamp;
 use crate::discovery::{self, Finding};
 use crate::fetch::error::FetchError;
 use crate::http::{Body, StoredHead};
-use crate::policy::{self, Variance};
+use crate::policy::Variance;
 
 /// What a neighbour says that it holds of this URL.
 pub(super) struct Version {
@@ -72,16 +72,7 @@ impl Lead {
     ) -> Option<Arriving> {
         debug_assert_eq!(response.status(), StatusCode::NOT_MODIFIED);
         let answer = self.confirmed(&version.head, response, asked)?;
-        let (want, fields) = (&self.case.want, answer.head.headers());
-        let variance = Variance::of(&fields, &want.headers).ok()?;
-        // the origin may have said by now that it is nobody else's
-        let may =
-            policy::storable(&want.method, &want.headers, answer.head.status(), &fields, &self.case.rule);
-        may.is_ok_and(|may| may.shareable).then_some(Arriving {
-            answer,
-            variance,
-            shareable: true,
-            total: version.size,
-        })
+        let variance = Variance::of(&answer.head.headers(), &self.case.want.headers).ok()?;
+        Some(Arriving { answer, variance, shareable: true, total: version.size })
     }
 }

@@ -282,7 +282,7 @@ impl Lead {
             Ok(arrived) if arrived.resource == told.resource.map(|key| *key.as_bytes()) => arrived,
             Ok(_) | Err(_) => return Ok(Joined::Not(Not::Here)),
         };
-        let variance = Variance::of(&told.head.headers(), &self.case.want.headers).unwrap_or_default();
+        let variance = Variance::of(&answer.head.headers(), &self.case.want.headers).unwrap_or_default();
         let digest = told.digest.filter(|_| told.first_hand);
         let arriving = Arriving { answer, variance, shareable: true, total: arrived.total };
         Ok(Joined::Bytes(arriving, arrived, digest))
@@ -312,20 +312,23 @@ impl Lead {
         self.case.upstream(headers).send(&self.engine.0.origin, Method::GET, HeaderMap::new()).await
     }
 
-    /// The answer as the origin confirms it; none if it has another one.
+    /// The answer as the origin confirms it; none if it has another one, or says by now that it is nobody else's.
     pub(super) fn confirmed(
         &self,
         head: &StoredHead,
         response: &Response<Body>,
         asked: Timestamp,
     ) -> Option<Answer> {
-        let (now, target) = (self.engine.0.clock.now(), &self.case.want.target);
+        let (now, want) = (self.engine.0.clock.now(), &self.case.want);
         if response.status() == StatusCode::NOT_MODIFIED {
-            let mut answer = Answer::keep(target, head.status(), &head.headers(), asked, now);
-            return policy::freshen(&mut answer, response.headers(), asked, now).then_some(answer);
+            let mut answer = Answer::keep(&want.target, head.status(), &head.headers(), asked, now);
+            let is_it = policy::freshen(&mut answer, response.headers(), asked, now);
+            let (status, fields) = (answer.head.status(), answer.head.headers());
+            let may = policy::storable(&want.method, &want.headers, status, &fields, &self.case.rule);
+            return (is_it && may.is_ok_and(|may| may.shareable)).then_some(answer);
         }
         // whoever does not know conditions sends the whole: its head alone is read
-        let arriving = self.storable(response, asked, now).ok()?;
+        let arriving = self.storable(response, asked, now).ok().filter(|arriving| arriving.shareable)?;
         let own = &arriving.answer.head;
         let same = |name| own.get(name) == head.get(name);
         let is_same = match own.strong_etag() {

@@ -7,10 +7,10 @@ use super::{Arriving, Lead, Outcome};
 use crate::clock::Timestamp;
 use crate::fetch::error::FetchError;
 use crate::fetch::ledger::From;
-use crate::fetch::resume::{Note, partial_key};
+use crate::fetch::resume::{Beginning, partial_key};
 use crate::fetch::transfer::{Source, Transfer};
 use crate::http::Body;
-use crate::policy;
+use crate::policy::{self, Variance};
 
 impl Lead {
     pub(super) async fn forget_partial(&self) {
@@ -20,30 +20,37 @@ impl Lead {
         }
     }
 
+    /// Whether the rest may be kept by what the origin says of it: a 206 may forbid what the 200 before it allowed.
+    pub(super) fn may_keep_rest(&self, fields: &HeaderMap) -> bool {
+        let want = &self.case.want;
+        policy::storable_part(&want.method, &want.headers, fields, &self.case.rule).is_ok()
+    }
+
     /// The origin sends the rest of what a partial holds; the newer head counts (RFC 9111 section 3.4).
     pub(super) async fn go_on(
         &mut self,
-        mut note: Note,
-        offset: u64,
+        here: Beginning,
+        size: u64,
         response: Response<Body>,
         asked: Timestamp,
     ) -> Result<Outcome, FetchError> {
-        let now = self.engine.0.clock.now();
+        let (now, offset) = (self.engine.0.clock.now(), here.length());
+        let Beginning { mut note, kept } = here;
         let mut newer = response.headers().clone();
         for of_the_part in ["content-md5", "digest"] {
             newer.remove(of_the_part);
         }
         policy::freshen(&mut note.answer, &newer, asked, now);
-        let (cache, key, total) =
-            (self.engine.0.cache.clone(), partial_key(self.case.flight_key()), note.total);
-        let beside = self.case.judge.beside();
-        let resumed = tokio::task::spawn_blocking(move || match offset {
+        // what selects it may be told anew as well
+        let variance = Variance::of(&note.answer.head.headers(), &self.case.want.headers);
+        let (cache, beside) = (self.engine.0.cache.clone(), self.case.judge.beside());
+        let resumed = tokio::task::spawn_blocking(move || match kept {
+            Some(record) => cache.resume(&record, Some(size), beside),
             // nothing from the beginning on is here, but something further on
-            0 => cache.begin(total).map(|(mut ingest, reservation)| {
+            None => cache.begin(Some(size)).map(|(mut ingest, reservation)| {
                 ingest.reckon(beside);
                 Some((ingest, reservation))
             }),
-            _ => cache.resume(&key, total, beside),
         });
         // another download may have gone on with it meanwhile
         let resumed = resumed.await.ok().and_then(Result::ok).flatten();
@@ -58,8 +65,8 @@ impl Lead {
             };
         };
         let shareable = self.case.rule.share && !self.case.want.is_private() && !self.case.guarded;
-        let arriving =
-            Arriving { answer: note.answer, variance: note.variance, shareable, total: note.total };
+        let variance = variance.unwrap_or(note.variance);
+        let arriving = Arriving { answer: note.answer, variance, shareable, total: Some(size) };
         let source = Source { body: response.into_body(), from: From::Origin, offer: None };
         Ok(Outcome::Transfer(Box::new(Transfer::new(self.begin_with(
             arriving,

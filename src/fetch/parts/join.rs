@@ -14,7 +14,7 @@ use crate::digest::Digest;
 use crate::fetch::neighbours::version_key;
 use crate::index::ResourceRecord;
 use crate::policy::Answer;
-use crate::store::{Blob, Ingest};
+use crate::store::{Blob, Ingest, PartialRecord};
 
 /// Bytes copied at a time.
 const STEP: usize = 1024 * 1024;
@@ -24,8 +24,8 @@ pub(super) struct Join {
     note: Note,
     size: u64,
     shareable: bool,
-    /// How much of it an earlier partial has.
-    from_partial: u64,
+    /// An earlier partial that it begins with.
+    earlier: Option<PartialRecord>,
     /// The parts behind that, in their order, each with what of it is taken.
     pieces: Vec<(Arc<Part>, Range<u64>)>,
     length: u64,
@@ -41,13 +41,14 @@ impl Join {
         let answer = head_of_whole(&newest.answer);
         let cache = &engine.0.cache;
         let earlier = cache.partial(&partial_key(case.flight_key()));
-        let offset = earlier.as_ref().map_or(0, |record| record.offset);
-        let same = earlier.and_then(|record| Note::from_text(&record.note)).is_some_and(|note| {
-            note.variance == newest.variance
-                && note.total.is_none_or(|total| total == newest.size)
-                && is_same(&note.answer, &newest.answer)
+        let earlier = earlier.filter(|record| {
+            Note::from_text(&record.note).is_some_and(|note| {
+                note.variance == newest.variance
+                    && note.total.is_none_or(|total| total == newest.size)
+                    && is_same(&note.answer, &newest.answer)
+            })
         });
-        let from_partial = if same { offset } else { 0 };
+        let from_partial = earlier.as_ref().map_or(0, |record| record.offset);
         let pieces = chain(&cache.parts(&case.url), newest, from_partial);
         let length = pieces.last().map_or(from_partial, |(_, range)| range.end);
         let is_worth_it = length >= newest.size || length / 2 >= from_partial.max(1);
@@ -56,7 +57,7 @@ impl Join {
             note,
             size: newest.size,
             shareable,
-            from_partial,
+            earlier,
             pieces,
             length,
         })
@@ -85,7 +86,7 @@ impl Join {
 
     fn write(self, engine: &Engine, case: &Case, sources: &[(Blob, Range<u64>)]) -> std::io::Result<()> {
         let (cache, key) = (&engine.0.cache, partial_key(case.flight_key()));
-        let (mut ingest, reservation) = self.begin(cache, &key)?;
+        let (mut ingest, reservation) = self.begin(cache)?;
         for (blob, range) in sources {
             copy(blob, range.clone(), &mut ingest)?;
         }
@@ -108,22 +109,13 @@ impl Join {
         Ok(())
     }
 
-    fn begin(&self, cache: &Cache, key: &str) -> std::io::Result<(Ingest, crate::cache::Reservation)> {
-        let resumed = match self.from_partial {
-            0 => None,
-            _ => cache.resume(key, Some(self.length), None).map_err(std::io::Error::other)?,
+    fn begin(&self, cache: &Cache) -> std::io::Result<(Ingest, crate::cache::Reservation)> {
+        let Some(earlier) = &self.earlier else {
+            return cache.begin(Some(self.length)).map_err(std::io::Error::other);
         };
-        let begun = match resumed {
-            Some(begun) => begun,
-            None if self.from_partial > 0 => return Err(std::io::ErrorKind::NotFound.into()),
-            None => cache.begin(Some(self.length)).map_err(std::io::Error::other)?,
-        };
-        if begun.0.length() == self.from_partial {
-            Ok(begun)
-        } else {
-            // somebody went on with it meanwhile
-            Err(std::io::ErrorKind::ResourceBusy.into())
-        }
+        let resumed = cache.resume(earlier, Some(self.length), None).map_err(std::io::Error::other)?;
+        // somebody went on with it meanwhile
+        resumed.ok_or_else(|| std::io::ErrorKind::ResourceBusy.into())
     }
 
     fn record(&self, case: &Case, digest: Digest) -> ResourceRecord {

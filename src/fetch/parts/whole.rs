@@ -70,10 +70,10 @@ impl Engine {
                 Here::Arriving(_) => return false,
             };
         }
-        if let Some((note, length)) = self.beginning(case)
-            && note.answer.head.strong_etag() == Some(tag)
+        if let Some(here) = self.beginning(case)
+            && here.note.answer.head.strong_etag() == Some(tag)
         {
-            held.insert(0..length);
+            held.insert(0..here.length());
         }
         held.total() > newest.size / 2
     }

@@ -102,11 +102,11 @@ impl Transfer {
         let completed = self.writer.complete(digest);
         let told = share::told(&self.running, self.stand.as_deref(), self.engine.0.clock.now());
         self.running.settle_cuts(&End::Complete(digest));
-        let Some(ingest) = completed.filter(|_| !stopping) else {
-            self.engine.note_not_kept(
-                &self.case,
-                "it passed through memory: the disk gave out, or larder was stopping",
-            );
+        let Some(ingest) = completed.filter(|_| !stopping && self.forbidden.is_none()) else {
+            let in_memory =
+                || "it passed through memory: the disk gave out, or larder was stopping".to_owned();
+            self.engine
+                .note_not_kept(&self.case, self.forbidden.map_or_else(in_memory, |why| why.to_string()));
             return;
         };
         self.engine.note_kept(&self.case, format!("stored, from {}", self.running.detail()));

@@ -259,9 +259,17 @@ impl Transfer {
 
     /// Compares what is here with what was told of it.
     pub(super) fn weigh(&mut self) -> Option<Stop> {
+        self.weigh_with(None)
+    }
+
+    /// The same; once the whole is here its last piece counts too, short as it may be.
+    fn weigh_with(&mut self, last: Option<PieceHash>) -> Option<Stop> {
         let follow = self.follow.as_mut()?;
         let at = usize::try_from(follow.board.proved()).unwrap_or(usize::MAX);
-        let judged = follow.board.judge(&self.running.growing().pieces(at));
+        let mut here = self.running.growing().pieces(at);
+        // it comes next, unless it was proved before
+        here.extend(last.filter(|_| follow.board.proved() <= self.writer.received() / PIECE_SIZE));
+        let judged = follow.board.judge(&here);
         if let Some(by) = judged.wrong {
             return Some(Stop::Wrong(by));
         }
@@ -280,8 +288,9 @@ impl Transfer {
     /// Whether the whole is what those have who had it from the origin. Waits a little for their word.
     pub(super) async fn is_proved(&mut self, found: Digest) -> Result<bool, Stop> {
         let until = self.engine.0.clock.instant() + PATIENCE;
+        let last = self.writer.last_piece().await;
         loop {
-            if let Some(stop) = self.weigh() {
+            if let Some(stop) = self.weigh_with(last) {
                 return Err(stop);
             }
             let now = self.engine.0.clock.instant();

@@ -142,6 +142,7 @@ impl Transfer {
         let rest = self.upstream.rest(&origin, missing, false).await;
         match rest.map_err(|error| Trouble::Passing(error.to_string()))? {
             Rest::From(response, size) if self.total.is_none_or(|total| total == size) => {
+                self.heed(response.headers()).await.map_err(Trouble::Final)?;
                 self.set_total(Some(size));
                 self.switch(Source { body: response.into_body(), from: From::Origin, offer: None });
                 self.check_once_more(tag, received).await;

@@ -16,8 +16,8 @@ use crate::fetch::offer::Offer;
 use crate::fetch::origin_side::{Missing, Rest, content_length};
 use crate::fetch::piece::Pieces;
 use crate::http::Body;
-use crate::policy::{self, Answer};
-use crate::store::Failure;
+use crate::policy::{self, Answer, NoStore, Variance};
+use crate::store::{Failure, Hold};
 
 /// How often the origin is asked again without any progress, and how long in between.
 const PAUSES: [Duration; 4] =
@@ -209,6 +209,7 @@ impl Transfer {
         let rest = self.upstream.rest(&origin, missing, self.judge.named().is_some()).await;
         match rest.map_err(|error| Trouble::Passing(error.to_string()))? {
             Rest::From(response, size) if self.total.is_none_or(|total| total == size) => {
+                self.heed(response.headers()).await.map_err(Trouble::Final)?;
                 self.set_total(Some(size));
                 self.switch(Source { body: response.into_body(), from: From::Origin, offer: None });
                 Ok(())
@@ -230,6 +231,7 @@ impl Transfer {
         if !self.is_same_answer(&head, size) {
             return self.replace(&head, body, size).await;
         }
+        self.heed(&head.headers).await.map_err(Trouble::Final)?;
         let mut pieces = Pieces::new(body);
         let prefix = skip(&mut pieces, offset).await.map_err(Trouble::Passing)?;
         let here = self.writer.found().await.ok().flatten();
@@ -266,11 +268,18 @@ impl Transfer {
         let storable = policy::storable(&want.method, &want.headers, head.status, fields, &self.case.rule);
         let Ok(storable) = storable else { return Err(Trouble::Final(Failure::Changed)) };
         let answer = Answer::keep(&want.target, head.status, fields, now, now);
-        if self.writer.released() > 0 || head.status != StatusCode::OK || !self.running.replace(answer) {
+        // whoever follows was chosen by what selected the answer before
+        let is_selected_alike =
+            Variance::of(fields, &want.headers).is_ok_and(|variance| variance == *self.running.variance());
+        if self.writer.released() > 0
+            || head.status != StatusCode::OK
+            || !is_selected_alike
+            || !self.running.replace(answer)
+        {
             return Err(Trouble::Final(Failure::Changed));
         }
-        self.shareable = storable.shareable;
-        if !storable.shareable {
+        self.shareable = storable.shareable && !self.case.guarded;
+        if !self.shareable {
             self.running.keep_to_ourselves();
         }
         self.running.tally().take_back(0);
@@ -280,6 +289,25 @@ impl Transfer {
         self.set_total(size);
         self.switch(Source { body, from: From::Origin, offer: None });
         Ok(())
+    }
+
+    /// What the origin says of the rest holds for the whole: where it may not be kept, nobody else gets any of it.
+    pub(super) async fn heed(&mut self, fields: &http::HeaderMap) -> Result<(), Failure> {
+        let want = &self.case.want;
+        let may = policy::storable_part(&want.method, &want.headers, fields, &self.case.rule);
+        let Err(why @ (NoStore::Private | NoStore::NoStore)) = may else { return Ok(()) };
+        tracing::debug!(url = %want.target, %why, "what the origin goes on with may not be kept");
+        (self.forbidden, self.shareable) = (Some(why), false);
+        self.running.keep_to_ourselves();
+        if let Some(stand) = &self.stand {
+            stand.set_shareable(false);
+        }
+        self.engine.0.flights.part_from(self.case.flight_key());
+        if self.writer.holds() != Hold::Nothing {
+            // what waits for its proof cannot pass through memory: it goes with its file at the end
+            return Ok(());
+        }
+        self.writer.stop_storing().await.map_err(|error| Failure::Source(error.to_string()))
     }
 
     pub(super) fn set_total(&mut self, size: Option<u64>) {

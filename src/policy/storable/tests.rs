@@ -152,6 +152,8 @@ fn h29_h30_h32_what_is_nobody_elses() {
         ("", "vary: cookie | cache-control: public", YES),
         ("authorization: x", "cache-control: max-age=5", Err(NoStore::Authorization)),
         ("authorization: x", "", Err(NoStore::Authorization)),
+        // what may be kept in spite of credentials is told by the reason: this may not
+        ("authorization: x", "cache-control: no-store", Err(NoStore::NoStore)),
         ("authorization: x", "cache-control: public", MINE),
         ("authorization: x", "cache-control: s-maxage=5", MINE),
         ("authorization: x", "cache-control: must-revalidate, max-age=5", MINE),
