@@ -13,8 +13,8 @@ use http::{HeaderMap, Method, Response, StatusCode};
 
 use super::engine::{Case, Engine};
 use super::error::FetchError;
+use super::give;
 use super::outcome::{CacheStatus, Given, Held, Reply};
-use super::{give, want};
 use crate::digest::{Digest, Stated};
 use crate::ecosystem;
 use crate::http::{Body, StoredHead};
@@ -64,9 +64,7 @@ impl Engine {
     /// Asks the origin with this client's own fields whether it would give the thing out. An origin that cannot be
     /// reached lets nobody in; one that does not know the method has said nothing, so the client's own request goes on.
     pub(super) async fn admitted(&self, case: &Case) -> Result<Option<Admitted>, FetchError> {
-        let mut headers = case.want.headers_for_whole();
-        want::drop_conditions(&mut headers);
-        let (asked, upstream) = (self.0.clock.now(), case.upstream(headers));
+        let (asked, upstream) = (self.0.clock.now(), case.upstream(case.want.headers_for_anybody()));
         let response = upstream.send(&self.0.origin, Method::HEAD, HeaderMap::new()).await?;
         let status = response.status();
         if !status.is_success() && !status.is_redirection() {
@@ -79,9 +77,8 @@ impl Engine {
     /// where the origin must have its own say; what it cannot be asked about has the plainest head.
     pub(super) async fn told_by_origin(&self, case: &Case) -> Option<Admitted> {
         let (asked, want) = (self.0.clock.now(), &case.want);
-        let mut headers = want.headers_for_whole();
-        want::drop_conditions(&mut headers);
-        let sent = case.upstream(headers).send(&self.0.origin, Method::HEAD, HeaderMap::new()).await;
+        let upstream = case.upstream(want.headers_for_anybody());
+        let sent = upstream.send(&self.0.origin, Method::HEAD, HeaderMap::new()).await;
         let response = match sent {
             Ok(response) => response,
             Err(error) if error.is_unreachable() => {

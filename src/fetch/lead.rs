@@ -414,10 +414,8 @@ impl Lead {
     /// The origin confirmed another version than the one that is kept: only the whole helps.
     async fn without_conditions(&mut self) -> Result<Outcome, FetchError> {
         self.stored = None;
-        let mut headers = self.case.want.headers_for_whole();
-        super::want::drop_conditions(&mut headers);
         let asked = self.engine.0.clock.now();
-        let upstream = self.case.upstream(headers);
+        let upstream = self.case.upstream(self.case.want.headers_for_anybody());
         let response = upstream.send(&self.engine.0.origin, Method::GET, HeaderMap::new()).await?;
         Box::pin(self.judge_response(response, asked, None)).await
     }

@@ -21,7 +21,6 @@ use super::engine::{Case, Engine};
 use super::error::FetchError;
 use super::outcome::{CacheStatus, Given, Held, Reply, Slice};
 use super::resume::{Beginning, Note, partial_key};
-use super::want;
 use crate::cache::Part;
 use crate::clock::Timestamp;
 use crate::http::Body;

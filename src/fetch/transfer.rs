@@ -27,7 +27,6 @@ use super::running::{Opening, Pace, Running};
 use super::settings::Release;
 use super::sidecar::Hint;
 use super::stand::Stand;
-use super::want::drop_conditions;
 use crate::cache::Reservation;
 use crate::digest::hex;
 use crate::discovery::Finding;
@@ -153,9 +152,7 @@ impl Transfer {
             source: (begin.source.from, peer),
             shareable: begin.shareable,
         };
-        let mut headers = begin.case.want.headers_for_whole();
-        drop_conditions(&mut headers);
-        let upstream = begin.case.upstream(headers);
+        let upstream = begin.case.upstream(begin.case.want.headers_for_anybody());
         let running = Running::new(name(), opening);
         running.set_unproven(begin.source.from == From::Peer && is_before_proof(hold));
         take_place(&begin.source, begin.follow.is_some(), begin.stand.as_deref(), begin.shareable);
@@ -215,6 +212,7 @@ impl Transfer {
                     None => continue,
                 },
                 Stop::Abandoned => break Err(Failure::Abandoned),
+                Stop::Changed => break Err(Failure::Changed),
                 Stop::Here => {
                     if let Err(failure) = self.take_parts().await {
                         break Err(failure);

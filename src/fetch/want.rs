@@ -76,6 +76,13 @@ impl Want {
         headers.remove(header::IF_RANGE);
         headers
     }
+
+    /// The same whatever the client has of it already.
+    pub(super) fn headers_for_anybody(&self) -> HeaderMap {
+        let mut headers = self.headers_for_whole();
+        drop_conditions(&mut headers);
+        headers
+    }
 }
 
 /// Takes the client's own conditions out.

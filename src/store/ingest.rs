@@ -121,9 +121,9 @@ impl Ingest {
         self.store.blob_in(digest, self.length(), Arc::clone(&self.file))
     }
 
-    /// The hash of what it has, to go on with elsewhere.
-    pub(super) fn hasher(&self) -> Hasher {
-        self.hasher.clone()
+    /// The hashes of what it has, of the whole and of its pieces, to go on with elsewhere.
+    pub(super) fn hashers(&self) -> (Hasher, Box<PieceHasher>) {
+        (self.hasher.clone(), self.pieces.clone())
     }
 
     /// The file, for those who read while it grows.

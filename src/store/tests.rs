@@ -212,6 +212,29 @@ async fn s01_when_the_disk_gives_out_the_rest_passes_through_memory() {
 }
 
 #[tokio::test]
+async fn s01_what_passes_through_memory_can_be_proved_piece_by_piece() {
+    let (_folder, store) = store();
+    let mut writer = Writer::new(store.begin().unwrap(), None, Hold::After(0));
+    let growing = writer.growing();
+    let reader = tokio::spawn(all(growing.follow(0, None)));
+    let piece = Bytes::from(vec![7u8; 1 << 20]);
+    writer.write(piece.clone()).await.unwrap();
+    writer.stop_storing().await.unwrap();
+    let more = async {
+        for _ in 0..12 {
+            writer.write(piece.clone()).await.unwrap();
+        }
+    };
+    // the proof comes later, and nobody waits for the reader meanwhile
+    tokio::time::timeout(std::time::Duration::from_secs(20), more).await.unwrap();
+    assert_eq!(growing.pieces(0), vec![growing.pieces(0)[0]; 13]);
+    writer.hold(Hold::After(13 << 20));
+    let digest = writer.found().await.unwrap().unwrap().digest;
+    assert!(writer.complete(digest).is_none());
+    assert_eq!(reader.await.unwrap().unwrap().len(), 13 << 20);
+}
+
+#[tokio::test]
 async fn what_cannot_be_stored_ends_when_nobody_reads_it() {
     let (_folder, store) = store();
     let mut writer = Writer::new(store.begin().unwrap(), None, Hold::Nothing);

@@ -168,6 +168,29 @@ fn p04_a_leader_that_dies_is_followed_whatever_the_size_and_the_validator() {
     }
 }
 
+#[test]
+fn p04_an_origin_that_has_something_else_under_the_same_tag_ends_it() {
+    let (mut nodes, origin) = (crowd(2), Origin::start());
+    let script = Script::new(12 * MIB + 3).etag("\"same\"").hold_at(6 * MIB);
+    let url = origin.serve("/f.bin", script.clone());
+    let mut leader = nodes.remove(0);
+    let mut leading = leader.ask(&url).open();
+    leading.read_to(MIB);
+    let mut reading = nodes[0].ask(&url).open();
+    // what is proved goes out: this much is
+    reading.read_to(4 * MIB);
+    origin.serve("/f.bin", script.clone().seed(2));
+    leader.kill();
+    wait_until("the other one to take over", || origin.gets("/f.bin").len() > 2);
+    origin.release("/f.bin");
+    let answer = reading.rest();
+    assert_eq!(answer.ending, Ending::Truncated);
+    assert!(script.body().starts_with(&answer.body), "spliced");
+    assert!(origin.bytes_sent("/f.bin") < 40 * MIB, "{}", origin.bytes_sent("/f.bin"));
+    assert!(nodes[0].blobs().is_empty());
+    drop(leading);
+}
+
 /// How much of the one thing it receives a node has.
 fn received(node: &Larder) -> u64 {
     node.status().pointer("/transfers/0/received").and_then(serde_json::Value::as_u64).unwrap_or(0)

@@ -37,6 +37,30 @@ fn s01_a_full_disk_costs_the_client_nothing() {
 }
 
 #[test]
+fn s01_a_disk_that_fills_while_a_neighbour_is_read_costs_the_client_nothing() {
+    let Some(disk) = Tmpfs::mount("size=48m") else { return };
+    let (site, origin) = (Site::new(), Origin::start());
+    let a = Larder::new("a").peers(&site).start();
+    let b = Larder::new("b").peers(&site).cache_dir(&disk.path().join("cache")).set("cache.min_free", "0");
+    let b = b.start();
+    a.meets(&b);
+    let script = Script::new(24 * MIB + 5).hold_at(8 * MIB);
+    let url = origin.serve("/f.bin", script.clone());
+    let mut leading = a.ask(&url).open();
+    leading.read_to(MIB);
+    let mut reading = b.ask(&url).open();
+    reading.read_to(4 * MIB);
+    // another program takes what was promised to the download
+    let mut filler = std::fs::File::create(disk.path().join("filler")).unwrap();
+    let error = std::io::copy(&mut std::io::repeat(1), &mut filler).unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::StorageFull);
+    origin.release("/f.bin");
+    reading.rest().assert_whole(&script);
+    leading.rest().assert_whole(&script);
+    assert_eq!(b.status()["health"]["status"], "degraded");
+}
+
+#[test]
 fn s02_caching_resumes_when_space_is_freed() {
     let Some(disk) = Tmpfs::mount("size=6m") else { return };
     let origin = Origin::start();

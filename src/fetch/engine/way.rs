@@ -7,7 +7,6 @@ use crate::fetch::flight::{FlightKey, Found, Part};
 use crate::fetch::follow::{SOON, soon_there};
 use crate::fetch::judge::WHOLE;
 use crate::fetch::outcome::{CacheStatus, Given, Reply};
-use crate::fetch::want::drop_conditions;
 use crate::index::ResourceRecord;
 use crate::policy::{self, Plan};
 use crate::range::RangeRequest;
@@ -112,8 +111,7 @@ impl Engine {
     fn revalidate_behind(&self, mut case: Case, stored: Arc<ResourceRecord>) {
         case.why = "stale";
         case.want.method = Method::GET;
-        case.want.headers = case.want.headers_for_whole();
-        drop_conditions(&mut case.want.headers);
+        case.want.headers = case.want.headers_for_anybody();
         case.want.interim = None;
         let engine = self.clone();
         // joined by the drain

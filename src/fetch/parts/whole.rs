@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::here::{Here, Sought, WORTH, next};
-use super::{Case, Engine, Note, Part, head_of_whole, want};
+use super::{Case, Engine, Note, Part, head_of_whole};
 use crate::range::RangeSet;
 
 impl Engine {
@@ -51,8 +51,7 @@ impl Engine {
 
     async fn complete(&self, case: &Case) {
         let mut want = case.want.clone();
-        want.headers = want.headers_for_whole();
-        want::drop_conditions(&mut want.headers);
+        want.headers = want.headers_for_anybody();
         (want.interim, want.background) = (None, None);
         if let Err(error) = self.prefetch(want).await {
             tracing::debug!(%error, "what is missing of a download in parts did not come");

@@ -60,6 +60,7 @@ impl Transfer {
             Ok(true) => return Some(Ok(found)),
             Ok(false) | Err(Stop::Unproved) => self.take_back_unproved().await,
             Err(Stop::Wrong(by)) => self.rejoin_after_wrong(by).await,
+            Err(Stop::Changed) => return Some(Err(Failure::Changed)),
             Err(_) => return Some(Err(Failure::Abandoned)),
         };
         back.err().map(Err)

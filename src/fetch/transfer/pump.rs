@@ -47,6 +47,8 @@ pub(super) enum Stop {
     Wrong(NodeId),
     /// What a neighbour sent is not what the origin has, or nobody can say so.
     Unproved,
+    /// The origin has other bytes now where it had these.
+    Changed,
     /// Nobody reads it, and too much is missing.
     Abandoned,
     /// The disk gave out while unproven bytes were held.

@@ -123,9 +123,7 @@ impl Transfer {
         if self.writer.released() > offset {
             return Err(Failure::Digest);
         }
-        self.running.tally().take_back(offset);
-        let back = self.writer.rewind(offset).await;
-        back.map_err(|error| Failure::Source(error.to_string()))?;
+        self.rewind(offset).await?;
         self.rejoin("wrong bytes").await
     }
 
@@ -208,12 +206,22 @@ impl Transfer {
                 follow.board.state(follow.crowd.neighbours.me(), check.first, &theirs);
                 self.weigh()
             }
+            // what those said who had it from the origin before was true then
+            Ok(theirs) if self.contradicts_proof(&check, &theirs) => Some(Stop::Changed),
             Ok(_) => Some(Stop::Unproved),
             Err(error) => {
                 tracing::debug!(%error, "what a neighbour sent cannot be compared with the origin's");
                 Some(Stop::Unproved)
             }
         }
+    }
+
+    /// Whether the origin sends something else where what is here is proved.
+    fn contradicts_proof(&self, check: &Check, theirs: &[PieceHash]) -> bool {
+        let proved = self.follow.as_ref().map_or(0, |follow| follow.board.proved());
+        let count = usize::try_from(proved.saturating_sub(check.first)).unwrap_or(usize::MAX);
+        let mut both = check.here.iter().zip(theirs).take(count);
+        both.any(|(here, theirs)| here != theirs)
     }
 
     async fn take_whole_first_hand(&mut self, received: u64) -> Result<(), Trouble> {
@@ -251,9 +259,7 @@ impl Transfer {
         self.settle().await?;
         let offset = self.proved_bytes();
         if self.writer.released() <= offset && offset < self.writer.received() {
-            self.running.tally().take_back(offset);
-            let back = self.writer.rewind(offset).await;
-            back.map_err(|error| Failure::Source(error.to_string()))?;
+            self.rewind(offset).await?;
         }
         self.rejoin("nobody could say what the rest must be").await
     }

@@ -22,6 +22,8 @@ use crate::store::{Failure, Hold};
 /// How often the origin is asked again without any progress, and how long in between.
 const PAUSES: [Duration; 4] =
     [Duration::ZERO, Duration::from_millis(100), Duration::from_millis(500), Duration::from_secs(2)];
+/// How often bytes are taken back: each time somebody was wrong, and is asked no more.
+const REWINDS: u32 = 16;
 /// How many further holders are tried before the origin.
 const HOLDERS: usize = 2;
 /// Unproven bytes are worth waiting for while the origin sends so much, or for so long.
@@ -154,9 +156,7 @@ impl Transfer {
             return Ok(());
         }
         let Some(mark) = self.mark.take() else { return Ok(()) };
-        self.running.tally().take_back(mark);
-        let back = self.writer.rewind(mark).await;
-        back.map_err(|error| Failure::Source(error.to_string()))?;
+        self.rewind(mark).await?;
         self.used.clear();
         self.origin_after = false;
         self.judge = if self.judge.binding { self.case.judge } else { Judge::default() };
@@ -164,6 +164,16 @@ impl Transfer {
         let hold = self.judge.hold(From::Origin, self.total, self.engine.0.config.load().release);
         self.writer.hold(self.engine.hold_for_blocks(hold));
         Ok(())
+    }
+
+    /// Bytes that were received from this one on are not here any more.
+    pub(super) async fn rewind(&mut self, offset: u64) -> Result<(), Failure> {
+        if self.running.growing().progress().rewinds >= REWINDS {
+            return Err(Failure::Source("what is sent is wrong again and again".to_owned()));
+        }
+        self.running.tally().take_back(offset);
+        let back = self.writer.rewind(offset).await;
+        back.map_err(|error| Failure::Source(error.to_string()))
     }
 
     /// Whether it is better to have the origin send the rest and wait for the proof than to start at the mark.

@@ -8,7 +8,7 @@ use tokio::task::JoinHandle;
 
 use super::{Blob, End, Failure, Growing, Progress, Shared};
 use crate::digest::{Digest, Found, Hasher};
-use crate::store::{Ingest, PieceHash, StoreError};
+use crate::store::{Ingest, PieceHash, PieceHasher, StoreError};
 
 /// How long the slowest reader may stand still while it holds up everybody (the disk has given out).
 const SLOWEST: Duration = Duration::from_secs(30);
@@ -57,7 +57,7 @@ enum Sink {
     /// On the disk, one write running.
     Writing(JoinHandle<Written>),
     /// Through memory.
-    Memory(Hasher),
+    Memory(Hasher, Box<PieceHasher>),
     /// Taken apart.
     Gone,
 }
@@ -127,7 +127,8 @@ impl Writer {
         self.settle().await.ok()?;
         match &self.sink {
             Sink::Disk(ingest) => ingest.last_piece(),
-            Sink::Writing(_) | Sink::Memory(_) | Sink::Gone => None,
+            Sink::Memory(_, pieces) => pieces.rest(),
+            Sink::Writing(_) | Sink::Gone => None,
         }
     }
 
@@ -164,8 +165,8 @@ impl Writer {
                 };
                 self.sink = Sink::Writing(tokio::task::spawn_blocking(write));
             }
-            Sink::Memory(hasher) => {
-                self.sink = Sink::Memory(hasher);
+            memory @ Sink::Memory(..) => {
+                self.sink = memory;
                 self.pass(bytes).await?;
             }
             Sink::Writing(_) | Sink::Gone => {}
@@ -204,7 +205,8 @@ impl Writer {
             self.sink = Sink::Disk(ingest);
             return Err(WriteError::Disk(error));
         }
-        self.give_up_storing(ingest);
+        self.go_on_in_memory(&ingest);
+        drop(ingest);
         self.pass(bytes).await?;
         Ok(WriteNote::Spilled(error))
     }
@@ -213,8 +215,8 @@ impl Writer {
     pub async fn stop_storing(&mut self) -> Result<(), WriteError> {
         self.settle().await?;
         match std::mem::replace(&mut self.sink, Sink::Gone) {
-            Sink::Disk(ingest) => self.give_up_storing(ingest),
-            other @ (Sink::Writing(_) | Sink::Memory(_) | Sink::Gone) => self.sink = other,
+            Sink::Disk(ingest) => self.go_on_in_memory(&ingest),
+            other @ (Sink::Writing(_) | Sink::Memory(..) | Sink::Gone) => self.sink = other,
         }
         Ok(())
     }
@@ -225,31 +227,33 @@ impl Writer {
         self.settle().await?;
         match std::mem::replace(&mut self.sink, Sink::Gone) {
             Sink::Disk(ingest) => {
-                self.shared.spill.open(ingest.length());
-                self.sink = Sink::Memory(ingest.hasher());
+                self.go_on_in_memory(&ingest);
                 Ok(Some(ingest))
             }
-            other @ (Sink::Writing(_) | Sink::Memory(_) | Sink::Gone) => {
+            other @ (Sink::Writing(_) | Sink::Memory(..) | Sink::Gone) => {
                 self.sink = other;
                 Ok(None)
             }
         }
     }
 
-    fn give_up_storing(&mut self, ingest: Ingest) {
+    fn go_on_in_memory(&mut self, ingest: &Ingest) {
         self.shared.spill.open(ingest.length());
-        self.sink = Sink::Memory(ingest.hasher());
+        let (hasher, pieces) = ingest.hashers();
+        self.sink = Sink::Memory(hasher, pieces);
     }
 
     async fn pass(&mut self, bytes: Bytes) -> Result<(), WriteError> {
-        if let Sink::Memory(hasher) = &mut self.sink {
+        if let Sink::Memory(hasher, pieces) = &mut self.sink {
             hasher.update(&bytes);
+            pieces.update(&bytes);
+            self.shared.add_pieces(pieces.done().get(self.shared.piece_count()..).unwrap_or_default());
         }
         self.shared.spill.push(bytes);
         self.show();
         loop {
             let slowest = self.shared.slowest().ok_or(WriteError::Deserted)?;
-            if self.shared.spill.trim(slowest) {
+            if self.shared.spill.trim(slowest) || self.is_proof_missing(slowest) {
                 return Ok(());
             }
             if tokio::time::timeout(SLOWEST, self.shared.spill.wait()).await.is_err() {
@@ -258,13 +262,21 @@ impl Writer {
         }
     }
 
+    /// Whether the readers wait for a proof and not the writer for them: it comes while more is received, and only
+    /// then. So much may wait for it.
+    fn is_proof_missing(&self, slowest: u64) -> bool {
+        const MOST: u64 = 64 * 1024 * 1024;
+        let is_waited_for = matches!(self.hold, Hold::After(_)) && slowest >= self.released();
+        is_waited_for && self.received.saturating_sub(slowest) < MOST
+    }
+
     /// Goes back to an earlier byte; only while clients have had nothing beyond it, and only on the disk. Whoever
     /// relays what comes is cut off.
     pub async fn rewind(&mut self, offset: u64) -> Result<(), WriteError> {
         self.settle().await?;
         let mut ingest = match std::mem::replace(&mut self.sink, Sink::Gone) {
             Sink::Disk(ingest) => ingest,
-            other @ (Sink::Writing(_) | Sink::Memory(_) | Sink::Gone) => {
+            other @ (Sink::Writing(_) | Sink::Memory(..) | Sink::Gone) => {
                 self.sink = other;
                 return Err(WriteError::Deserted);
             }
@@ -285,7 +297,7 @@ impl Writer {
         self.settle().await?;
         Ok(match &self.sink {
             Sink::Disk(ingest) => Some(ingest.found()),
-            Sink::Memory(hasher) => Some(hasher.found()),
+            Sink::Memory(hasher, _) => Some(hasher.found()),
             Sink::Writing(_) | Sink::Gone => None,
         })
     }
@@ -296,7 +308,7 @@ impl Writer {
         let ingest = match std::mem::replace(&mut self.sink, Sink::Gone) {
             Sink::Disk(ingest) => ingest,
             // the disk gave out meanwhile: there is nothing to record
-            other @ (Sink::Writing(_) | Sink::Memory(_) | Sink::Gone) => {
+            other @ (Sink::Writing(_) | Sink::Memory(..) | Sink::Gone) => {
                 self.sink = other;
                 return Ok(settled);
             }
@@ -324,7 +336,7 @@ impl Writer {
         self.end(End::Complete(digest));
         match std::mem::replace(&mut self.sink, Sink::Gone) {
             Sink::Disk(ingest) => Some(ingest),
-            Sink::Writing(_) | Sink::Memory(_) | Sink::Gone => None,
+            Sink::Writing(_) | Sink::Memory(..) | Sink::Gone => None,
         }
     }
 
@@ -336,7 +348,7 @@ impl Writer {
         self.end(End::Failed(failure));
         match std::mem::replace(&mut self.sink, Sink::Gone) {
             Sink::Disk(ingest) => Some(ingest),
-            Sink::Writing(_) | Sink::Memory(_) | Sink::Gone => None,
+            Sink::Writing(_) | Sink::Memory(..) | Sink::Gone => None,
         }
     }
 
@@ -362,7 +374,7 @@ impl Writer {
                 self.shared.add_pieces(ingest.pieces(self.shared.piece_count()));
                 ingest.length()
             }
-            Sink::Memory(_) | Sink::Gone => self.received,
+            Sink::Memory(..) | Sink::Gone => self.received,
             // what is on its way to the disk cannot be read yet
             Sink::Writing(_) => self.shared.progress.borrow().received,
         };
