@@ -169,7 +169,7 @@ impl AdminClient {
                     let request = request(method, path, "localhost", None, body.clone());
                     return within(wait, speak(stream, request)).await;
                 }
-                Ok(Err(error)) => tried.push(format!("{}: {error}", socket.display())),
+                Ok(Err(error)) => tried.push(format!("{}: {}", socket.display(), absent(&error))),
                 Err(_elapsed) => tried.push(format!("{}: no connection in time", socket.display())),
             }
         }
@@ -180,11 +180,20 @@ impl AdminClient {
                     let request = request(method, path, &port.to_string(), token.as_ref(), body.clone());
                     return within(wait, speak(stream, request)).await;
                 }
-                Ok(Err(error)) => tried.push(format!("{port}: {error}")),
+                Ok(Err(error)) => tried.push(format!("{port}: {}", absent(&error))),
                 Err(_elapsed) => tried.push(format!("{port}: no connection in time")),
             }
         }
         Err(Unreachable(tried))
+    }
+}
+
+/// What most often keeps a connection from being made, in fewer words than the system's.
+fn absent(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "no such socket".to_owned(),
+        io::ErrorKind::ConnectionRefused => "nothing listens".to_owned(),
+        _ => error.to_string(),
     }
 }
 

@@ -72,6 +72,11 @@ impl Report {
         self.0.iter().any(|finding| finding.about == about)
     }
 
+    /// Whether something about this was not as it should be.
+    pub(super) fn lacks(&self, about: &str) -> bool {
+        self.0.iter().any(|finding| finding.about == about && finding.verdict != Verdict::Ok)
+    }
+
     /// The findings as one document.
     pub(super) fn as_json(&self) -> &impl Serialize {
         &self.0

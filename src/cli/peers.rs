@@ -4,9 +4,8 @@ use serde_json::Value;
 
 use super::admin_client::AdminClient;
 use super::args::JsonArgs;
-use super::{ConfigFile, Exit, Failure, Output, records};
-use crate::index::PeerRecord;
-use crate::orm::Record as _;
+use super::table::Table;
+use super::{ConfigFile, Exit, Failure, Output};
 
 pub(super) fn run(node: &ConfigFile, args: &JsonArgs) -> Result<Exit, Failure> {
     let client = AdminClient::of(node)?;
@@ -17,8 +16,33 @@ pub(super) fn run(node: &ConfigFile, args: &JsonArgs) -> Result<Exit, Failure> {
     } else if peers.is_empty() {
         out.line("no neighbours heard; `larder doctor` says why that may be")?;
     } else {
-        let names = ["name", "address", "last_seen_seconds", "version", "node", "skipped"];
-        out.text(&records::table(PeerRecord::table(), &names, &peers).text())?;
+        out.text(&table(&peers).text())?;
     }
     Ok(Exit::Done)
+}
+
+fn table(peers: &[Value]) -> Table {
+    let mut table = Table::new(&["NAME", "ADDRESS", ">HEARD", "VERSION", "NODE", "SKIPPED"]);
+    for peer in peers {
+        let text = |name: &str| peer.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let heard = peer.get("last_seen_seconds").and_then(Value::as_f64).unwrap_or_default();
+        let heard = format!("{heard:.0} s ago");
+        table.row([text("name"), text("address"), heard, text("version"), text("node"), text("skipped")]);
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn when_one_was_heard_is_in_words() {
+        let peer = serde_json::json!({
+            "name": "box2", "address": "10.0.0.7:8096", "last_seen_seconds": 1.6, "version": "0.1.0",
+            "node": "n", "skipped": null,
+        });
+        let text = table(&[peer]).text();
+        assert!(text.contains("box2  10.0.0.7:8096  2 s ago  0.1.0    n\n"), "{text}");
+    }
 }

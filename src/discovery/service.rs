@@ -218,6 +218,7 @@ impl<T: Transport> Service<T> {
                 if self.foreign_noted.is_none_or(|noted| now.duration_since(noted) >= FOREIGN_EVERY) {
                     self.foreign_noted = Some(now);
                     tracing::info!(
+                        peer.address = %datagram.from,
                         "nodes with another secret or site are on this network; they are left alone"
                     );
                 }

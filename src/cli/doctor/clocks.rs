@@ -17,9 +17,9 @@ pub(super) fn clocks(report: &mut Report, peers: &[PeerView]) {
         far.iter().all(|(_, ahead)| far.first().is_some_and(|(_, first)| (ahead - first).abs() < NEAR));
     match far.as_slice() {
         [] if near.is_empty() => {}
-        [] => report.ok("clocks", format!("within {NEAR} s of all {} neighbours'", near.len())),
+        [] => report.ok("clocks", format!("within {NEAR} s of {}", theirs(near.len()))),
         [(_, ahead), _, ..] if near.is_empty() && alike => {
-            let what = format!("this machine's is {} all {} neighbours'", distance(-ahead), far.len());
+            let what = format!("this machine's is {} {}", distance(-ahead), theirs(far.len()));
             report.fail("clocks", what, SET);
         }
         far => {
@@ -37,12 +37,17 @@ pub(super) fn clocks(report: &mut Report, peers: &[PeerView]) {
     }
 }
 
+/// The clocks of so many.
+fn theirs(count: usize) -> String {
+    if count == 1 { "the neighbour's".to_owned() } else { format!("all {count} neighbours'") }
+}
+
 /// How far ahead, in words.
 fn distance(ahead: f64) -> String {
     let side = if ahead < 0.0 { "behind" } else { "ahead of" };
     let length = match ahead.abs() {
         seconds if seconds < 120.0 => format!("{seconds:.0} s"),
-        seconds if seconds < 7200.0 => format!("{:.0} min", seconds / 60.0),
+        seconds if seconds < 7170.0 => format!("{:.0} min", seconds / 60.0),
         seconds if seconds < 2.0 * 86_400.0 => format!("{:.1} h", seconds / 3600.0),
         seconds => format!("{:.0} days", seconds / 86_400.0),
     };
@@ -78,7 +83,8 @@ mod tests {
         for (ahead, what, exit) in [
             (vec![], "", Exit::Done),
             (vec![0.1, -3.0], "within 5 s of all 2 neighbours'", Exit::Done),
-            (vec![7200.0], "that of box2 (10.0.0.7:8096) is 2.0 h ahead of this machine's", Exit::Done),
+            (vec![1.0], "within 5 s of the neighbour's", Exit::Done),
+            (vec![7199.0], "that of box2 (10.0.0.7:8096) is 2.0 h ahead of this machine's", Exit::Done),
             (vec![0.0, -90.0], "that of box2 (10.0.0.7:8096) is 90 s behind this machine's", Exit::Done),
             (vec![600.0, 601.0], "this machine's is 10 min behind all 2 neighbours'", Exit::Failed),
         ] {

@@ -38,9 +38,15 @@ pub(super) fn speed(report: &mut Report, config: &Config, clock: &dyn Clock) {
             let what = format!("not measured: you may not write to {}", folder.display());
             report.warn(about, what, "run it as the service's user or as root");
         }
-        Err(error) => {
-            report.fail(about, format!("{}: {error}", folder.display()), "see `larder status` for its health")
+        Err(error) if error.kind() == std::io::ErrorKind::StorageFull => {
+            let what = format!("not measured: {} is full", folder.display());
+            report.fail(about, what, "make room on that filesystem, `larder gc --to SIZE` in the cache");
         }
+        Err(error) => report.fail(
+            about,
+            format!("{}: {error}", folder.display()),
+            "whatever the cache needs, it needs a folder that can be written: see the system's log for the disk",
+        ),
     }
 }
 

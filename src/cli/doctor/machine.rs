@@ -1,6 +1,6 @@
 //! What can be seen of the machine without asking the daemon.
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::path::Path;
 
 use super::Report;
@@ -85,7 +85,8 @@ fn space(report: &mut Report, config: &Config) {
     let what = format!("{} free of {} at {}", ByteSize(free), ByteSize(size), folder.display());
     if free < keep {
         let hint = format!(
-            "cache.min_free keeps {} free: nothing new is stored until there is room",
+            "cache.min_free keeps {} free, so nothing new is stored until there is room: delete something there, \
+             `larder gc --to SIZE`, or put cache.dir on another disk",
             ByteSize(keep)
         );
         report.fail("disk", what, &hint);
@@ -125,7 +126,8 @@ pub(super) fn interfaces(report: &mut Report, config: &Config) {
         report.warn(
             "interfaces",
             format!("none is usable for neighbours: {skipped}"),
-            "name one in peers.interfaces, or name neighbours in peers.seeds",
+            "plug one in or give it a private address; else name it, `[peers] interfaces = [\"NAME\"]`, or name neighbours \
+             in peers.seeds",
         );
         return;
     }
@@ -155,15 +157,23 @@ pub(super) fn ports(report: &mut Report, config: &Config, daemon_answers: bool) 
         ("peers.port", &peers),
     ];
     let mut free = Vec::new();
-    for (key, address) in
-        wanted.into_iter().flat_map(|(key, list)| list.iter().map(move |address| (key, *address)))
-    {
-        match TcpListener::bind(address) {
-            Ok(_) => free.push(address.to_string()),
+    let tcp = wanted.into_iter().flat_map(|(key, list)| list.iter().map(move |at| (key, *at, "TCP")));
+    let udp = peers.iter().map(|at| ("peers.port", *at, "UDP"));
+    for (key, address, kind) in tcp.chain(udp) {
+        let bound = match kind {
+            "UDP" => UdpSocket::bind(address).map(drop),
+            _ => TcpListener::bind(address).map(drop),
+        };
+        match bound {
+            Ok(()) if kind == "UDP" => {}
+            Ok(()) => free.push(address.to_string()),
             Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => report.fail(
                 "ports",
-                format!("{address} is held by another program"),
-                &format!("`ss -ltnp` says which; or change {key}"),
+                format!("{address} ({kind}) is held by another program"),
+                &format!(
+                    "`sudo ss -l{}np` says which: stop it, or change {key}",
+                    if kind == "UDP" { 'u' } else { 't' }
+                ),
             ),
             Err(error) if address.is_ipv6() => report.ok("ports", format!("{address} is left out: {error}")),
             Err(error) => {

@@ -56,21 +56,33 @@ fn neighbours(report: &mut Report, loaded: &Loaded, status: &Status) {
         return;
     }
     let strange = status.frames_of_other_secrets;
-    if strange > 0 {
-        report.warn(
-            "neighbours",
-            format!("{strange} frames under another secret came from this network"),
-            "another site beside this one is no harm; else compare `larder secret fingerprint` on both machines",
-        );
-    }
+    let frames = format!("{strange} frame{} under another", if strange == 1 { "" } else { "s" });
     match status.peers.len() {
+        // most likely the secret: whoever is there speaks, and cannot be understood
+        0 if strange > 0 => report.warn(
+            "neighbours",
+            format!("none heard, but {frames} site name or secret came from this network"),
+            "compare `larder secret fingerprint` on both machines: it must be the same; the daemon's log says from where \
+             they come",
+        ),
+        0 if report.lacks("interfaces") => {
+            report.warn("neighbours", "none heard", "see interfaces above");
+        }
         0 => report.warn(
             "neighbours",
             "none heard",
-            "same site and secret (`larder secret fingerprint`), same port, no firewall on it (UDP and TCP)?",
+            "does another node run? Same site and secret (`larder secret fingerprint`), same port, no firewall on it (UDP \
+             and TCP)?",
         ),
         1 => report.ok("neighbours", "1 heard"),
         more => report.ok("neighbours", format!("{more} heard")),
+    }
+    if strange > 0 && !status.peers.is_empty() {
+        report.warn(
+            "neighbours",
+            format!("{frames} site name or secret came from this network"),
+            "another site beside this one is no harm; else compare `larder secret fingerprint` on both machines",
+        );
     }
 }
 
@@ -117,6 +129,10 @@ fn originals(report: &mut Report, loaded: &Loaded, mormot: &Mormot) {
 
 fn tunnels(report: &mut Report, traffic: &Traffic) {
     let tunnelled = traffic.bytes_tunnelled;
+    if tunnelled == 0 {
+        report.ok("tunnels", "nothing went through them");
+        return;
+    }
     let all = tunnelled.saturating_add(traffic.bytes_to_clients);
     let what =
         format!("{} of all bytes ({}) went through tunnels", share(tunnelled, all), ByteSize(tunnelled));
