@@ -43,6 +43,11 @@ class Origin(http.server.BaseHTTPRequestHandler):
         pass
 
 
+class Server(http.server.ThreadingHTTPServer):
+    def handle_error(self, request, client_address):
+        """A node that cuts a connection is no news."""
+
+
 class Browser:
     def __init__(self, folder):
         self.driver = subprocess.Popen(
@@ -240,6 +245,11 @@ def story(browser, nodes, origin, shots, axe):
     until("the verdict", lambda: "what its digest says" in browser.text("#notice"))
     browser.type("#search", "package_7.deb")
     until("the other", lambda: "package_7.deb" in browser.text("#blobs tbody tr"))
+    for kind, width in (("contents-narrow", 390), ("contents", 1280)):
+        browser.devtools("Emulation.setDeviceMetricsOverride", width=width, height=1350, deviceScaleFactor=1, mobile=width < 500)
+        browser.run("document.querySelector('#contents').scrollIntoView()")
+        picture(browser, shots, kind, axe)
+    browser.devtools("Emulation.clearDeviceMetricsOverride")
     browser.click('#blobs button[aria-label^="Remove"]')
     until("the question", lambda: browser.run("return document.querySelector('#ask').open"))
     browser.click("#ask-yes")
@@ -326,7 +336,7 @@ def main():
         args.shots.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run([args.larder, "secret", "new", "-o", f"{folder}/secret"], check=True, stdout=subprocess.DEVNULL)
-        server = http.server.ThreadingHTTPServer(("127.0.0.60", 0), Origin)
+        server = Server(("127.0.0.60", 0), Origin)
         threading.Thread(target=server.serve_forever, daemon=True).start()
         origin = f"http://127.0.0.60:{server.server_port}"
         nodes, browser = [], None

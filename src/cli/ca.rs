@@ -10,10 +10,11 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
 
 use http::Method;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::admin_client::AdminClient;
 use super::args::{CaAction, CaArgs};
+use super::output::Steps;
 use super::{ConfigFile, Exit, Failure, Output};
 use crate::clock::{Clock as _, SystemClock, Timestamp};
 use crate::config::{Config, Environment, Loaded, load};
@@ -27,11 +28,19 @@ const SOON: u64 = 30 * 86_400;
 pub(super) fn run(node: &ConfigFile, args: &CaArgs) -> Result<Exit, Failure> {
     let loaded = load(node.as_deref(), &Environment::of_process())?;
     match args.action {
-        CaAction::New { replace } => new(&loaded.config, replace)?,
+        CaAction::New { replace, json } => new(&loaded.config, replace, Steps::new(json))?,
         CaAction::Show { pem: true, .. } => Output::new().text(existing(&loaded.config)?.pem())?,
         CaAction::Show { json, .. } => show(&loaded.config, json)?,
-        CaAction::Install { dry_run } => install(&loaded, dry_run)?,
-        CaAction::Remove { dry_run } => remove(&loaded, dry_run)?,
+        CaAction::Install { dry_run, json } => {
+            let mut steps = Steps::new(json);
+            install(&loaded, dry_run, &mut steps)?;
+            steps.end(json!({ "dry_run": dry_run }))?;
+        }
+        CaAction::Remove { dry_run, json } => {
+            let mut steps = Steps::new(json);
+            remove(&loaded, dry_run, &mut steps)?;
+            steps.end(json!({ "dry_run": dry_run }))?;
+        }
     }
     Ok(Exit::Done)
 }
@@ -46,15 +55,16 @@ pub(super) fn day(time: Timestamp) -> String {
     time.to_string().chars().take_while(|c| *c != 'T').collect()
 }
 
-fn new(config: &Config, replace: bool) -> Result<(), Failure> {
+fn new(config: &Config, replace: bool, mut out: Steps) -> Result<(), Failure> {
     if !replace && !matches!(LocalAuthority::load(&config.state_dir), Ok(None)) {
         return Err(Failure::new(Exit::Failed, "there is an authority already").hint(
             "`larder ca install` uses it, or makes another where hosts changed; --replace makes another now",
         ));
     }
     let made = make(config)?;
-    said_made(&made)?;
-    Output::new().line("make the system's programs trust it with `larder ca install`")
+    say_made(&made, &mut out)?;
+    out.line("make the system's programs trust it with `larder ca install`")?;
+    out.end(described(&made))
 }
 
 fn make(config: &Config) -> Result<LocalAuthority, Failure> {
@@ -70,13 +80,17 @@ fn make(config: &Config) -> Result<LocalAuthority, Failure> {
     LocalAuthority::create(folder, &config.node_name, &domains, SystemClock.now()).map_err(cannot)
 }
 
-fn said_made(authority: &LocalAuthority) -> Result<(), Failure> {
+fn say_made(authority: &LocalAuthority, out: &mut Steps) -> Result<(), Failure> {
     let domains = authority.domains().join(", ");
-    Output::new().line(format!(
-        "made `{}` for {domains}, until {}",
-        authority.name(),
-        day(authority.not_after())
-    ))
+    out.line(format!("made `{}` for {domains}, until {}", authority.name(), day(authority.not_after())))
+}
+
+/// An authority as a document.
+fn described(authority: &LocalAuthority) -> Value {
+    json!({
+        "name": authority.name(), "domains": authority.domains(), "not_after": authority.not_after().to_string(),
+        "sha256": authority.fingerprint(),
+    })
 }
 
 fn existing(config: &Config) -> Result<LocalAuthority, Failure> {
@@ -114,11 +128,12 @@ fn show(config: &Config, json: bool) -> Result<(), Failure> {
     if json {
         let set: serde_json::Map<_, _> =
             settings.into_iter().map(|(program, set)| (program.to_owned(), set.into())).collect();
-        return out.json(&json!({
-            "name": authority.name(), "domains": authority.domains(), "not_after": authority.not_after().to_string(),
-            "sha256": authority.fingerprint(), "file": file, "anchor": anchor, "trusted": trusted, "fits": fits,
-            "programs": set,
-        }));
+        let mut document = described(&authority);
+        let more = json!({"file": file, "anchor": anchor, "trusted": trusted, "fits": fits, "programs": set});
+        if let (Some(document), Value::Object(more)) = (document.as_object_mut(), more) {
+            document.extend(more);
+        }
+        return out.json(&document);
     }
     out.line(authority.name())?;
     let system = match (&store, trusted) {
@@ -148,9 +163,8 @@ fn colons(hex: &str) -> String {
     bytes.collect::<Vec<_>>().join(":")
 }
 
-fn install(loaded: &Loaded, dry_run: bool) -> Result<(), Failure> {
+fn install(loaded: &Loaded, dry_run: bool, out: &mut Steps) -> Result<(), Failure> {
     let config = &loaded.config;
-    let mut out = Output::new();
     let there = LocalAuthority::load(&config.state_dir);
     let fitting =
         there.as_ref().ok().and_then(Option::as_ref).is_some_and(|a| fits(config, a, SystemClock.now()));
@@ -165,7 +179,7 @@ fn install(loaded: &Loaded, dry_run: bool) -> Result<(), Failure> {
         }
         Ok(_) | Err(_) => {
             let made = make(config)?;
-            said_made(&made)?;
+            say_made(&made, out)?;
             made
         }
     };
@@ -175,23 +189,22 @@ fn install(loaded: &Loaded, dry_run: bool) -> Result<(), Failure> {
             .hint("install the package ca-certificates, or add what `larder ca show --pem` prints by hand")
     })?;
     let steps = store.adding(&file, authority.pem());
-    perform(&steps, dry_run)?;
+    perform(&steps, dry_run, out)?;
     if steps.is_empty() {
         out.line("the system's programs trust it already")?;
     }
     if !dry_run {
-        tell_daemon(loaded)?;
+        tell_daemon(loaded, out)?;
         out.line("`larder ca show` says what to set for programs with a list of their own")?;
     }
     Ok(())
 }
 
-fn remove(loaded: &Loaded, dry_run: bool) -> Result<(), Failure> {
+fn remove(loaded: &Loaded, dry_run: bool, out: &mut Steps) -> Result<(), Failure> {
     let folder = &loaded.config.state_dir;
-    let mut out = Output::new();
     let store = TrustStore::find(Path::new("/"), folder);
     let steps = store.map(|store| store.removing()).unwrap_or_default();
-    perform(&steps, dry_run)?;
+    perform(&steps, dry_run, out)?;
     let file = LocalAuthority::certificate_file(folder);
     if dry_run {
         return out.line(format!("would delete {} and its key", file.display()));
@@ -201,12 +214,11 @@ fn remove(loaded: &Loaded, dry_run: bool) -> Result<(), Failure> {
     } else if steps.is_empty() {
         out.line("there is none")?;
     }
-    tell_daemon(loaded)
+    tell_daemon(loaded, out)
 }
 
 /// Does one step after the other and says each; where the system does not let us, says what is left.
-fn perform(steps: &[Step], dry_run: bool) -> Result<(), Failure> {
-    let mut out = Output::new();
+fn perform(steps: &[Step], dry_run: bool, out: &mut Steps) -> Result<(), Failure> {
     for (number, step) in steps.iter().enumerate() {
         if dry_run {
             out.line(format!("would run: {step}"))?;
@@ -224,12 +236,12 @@ fn perform(steps: &[Step], dry_run: bool) -> Result<(), Failure> {
 }
 
 /// A daemon that runs takes over what changed.
-fn tell_daemon(loaded: &Loaded) -> Result<(), Failure> {
+fn tell_daemon(loaded: &Loaded, out: &mut Steps) -> Result<(), Failure> {
     let client = AdminClient::to(loaded)?;
     if client.alive().is_err() {
         return Ok(());
     }
-    let taken: serde_json::Value = client.call(Method::POST, "/api/v1/reload", None::<&()>)?;
+    let taken: Value = client.call(Method::POST, "/api/v1/reload", None::<&()>)?;
     tracing::debug!(%taken, "the daemon has read its configuration again");
-    Output::new().line("the running daemon has taken it over")
+    out.line("the running daemon has taken it over")
 }

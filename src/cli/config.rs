@@ -7,14 +7,19 @@ use serde_json::json;
 use super::args::{ConfigAction, ConfigArgs, ConfigFileArgs};
 use super::{ConfigFile, Exit, Failure, Output, output};
 use crate::config::{
-    Complaint, Complaints, DEFAULT_FILE, Environment, Loaded, check_files, load, load_secrets, redacted, show,
+    Complaint, Complaints, Config, DEFAULT_FILE, Environment, Loaded, check_files, load, load_secrets,
+    redacted, show,
 };
 
 pub(super) fn run(node: &ConfigFile, args: &ConfigArgs) -> Result<Exit, Failure> {
     match &args.action {
         ConfigAction::Check(args) => check(named(node, args), args.json),
         ConfigAction::Show(args) => show_effective(named(node, args), args.json),
-        ConfigAction::Default => {
+        ConfigAction::Default(args) if args.json => {
+            Output::new().json(&json!({ "config": redacted(&Config::default()) }))?;
+            Ok(Exit::Done)
+        }
+        ConfigAction::Default(_) => {
             Output::new().text(DEFAULT_FILE)?;
             Ok(Exit::Done)
         }

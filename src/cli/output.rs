@@ -4,6 +4,7 @@ use std::io::{self, IsTerminal as _, Write};
 use std::process::ExitCode;
 
 use serde::Serialize;
+use serde_json::Value;
 
 use super::{Exit, Failure};
 
@@ -45,6 +46,40 @@ impl Output {
     /// Whether colour may be used.
     pub(crate) fn colour(&self) -> bool {
         self.0.is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+    }
+}
+
+/// What a command does one after the other: a line each as it is done, or all of them as one document at the end.
+#[derive(Debug)]
+pub(crate) struct Steps {
+    out: Output,
+    kept: Option<Vec<String>>,
+}
+
+impl Steps {
+    /// As lines, or kept for a document.
+    pub(crate) fn new(json: bool) -> Self {
+        Self { out: Output::new(), kept: json.then(Vec::new) }
+    }
+
+    /// One step.
+    pub(crate) fn line(&mut self, line: impl AsRef<str>) -> Result<(), Failure> {
+        match &mut self.kept {
+            Some(kept) => {
+                kept.push(line.as_ref().trim_start().to_owned());
+                Ok(())
+            }
+            None => self.out.line(line),
+        }
+    }
+
+    /// There are no more: the document, with these members besides.
+    pub(crate) fn end(mut self, mut document: Value) -> Result<(), Failure> {
+        let Some(kept) = self.kept else { return Ok(()) };
+        if let Some(members) = document.as_object_mut() {
+            members.insert("steps".to_owned(), kept.into());
+        }
+        self.out.json(&document)
     }
 }
 

@@ -18,15 +18,23 @@ const PASSWORD_MOST: usize = 1024;
 
 pub(super) fn run(node: &ConfigFile, args: &SecretArgs) -> Result<Exit, Failure> {
     match &args.action {
-        SecretAction::New { output: None } => Output::new().line(generate()?)?,
-        SecretAction::New { output: Some(file) } => {
+        SecretAction::New { output: None, json } => say(*json, "secret", &generate()?)?,
+        SecretAction::New { output: Some(file), json: true } => {
+            write_new(file, &generate()?)?;
+            Output::new().json(&json!({ "file": file }))?;
+        }
+        SecretAction::New { output: Some(file), json: false } => {
             write_new(file, &generate()?)?;
             Output::new().line(format!("{}: copy this file to every machine of the site", file.display()))?;
         }
-        SecretAction::Password => Output::new().line(password()?)?,
+        SecretAction::Password(args) => say(args.json, "hash", &password()?)?,
         SecretAction::Fingerprint(args) => fingerprint(node, args.json)?,
     }
     Ok(Exit::Done)
+}
+
+fn say(json: bool, name: &str, value: &str) -> Result<(), Failure> {
+    if json { Output::new().json(&json!({ name: value })) } else { Output::new().line(value) }
 }
 
 fn generate() -> Result<String, Failure> {

@@ -12,6 +12,7 @@ use std::process::Command;
 use serde_json::json;
 
 use super::args::{ServiceAction, ServiceArgs};
+use super::output::Steps;
 use super::{Exit, Failure, Output};
 use crate::config::Environment;
 
@@ -38,11 +39,11 @@ pub(super) fn run(args: &ServiceArgs) -> Result<Exit, Failure> {
     let root = args.root.clone().unwrap_or_else(|| PathBuf::from("/"));
     let environment = Environment::of_process();
     let plan = if args.user { for_user(&root, &environment)? } else { for_system(&root) };
-    let acting = Acting { dry_run: args.dry_run, runs: args.root.is_none(), out: Output::new() };
+    let acting = Acting { dry_run: args.dry_run, runs: args.root.is_none(), out: Steps::new(args.json) };
     match &args.action {
         ServiceAction::Install => install(&plan, &root, args, acting),
         ServiceAction::Uninstall { purge } => uninstall(&plan, *purge, acting),
-        ServiceAction::Status { json } => status(&plan, args.user, *json),
+        ServiceAction::Status => status(&plan, args.user, args.json),
     }
 }
 
@@ -90,7 +91,7 @@ fn for_user(root: &Path, environment: &Environment) -> Result<Plan, Failure> {
 struct Acting {
     dry_run: bool,
     runs: bool,
-    out: Output,
+    out: Steps,
 }
 
 impl Acting {
@@ -110,6 +111,10 @@ impl Acting {
         })
     }
 
+    fn end(self) -> Result<Exit, Failure> {
+        self.out.end(json!({ "dry_run": self.dry_run })).map(|()| Exit::Done)
+    }
+
     /// Runs commands that are there; one that fails is said and stops nothing.
     fn commands(&mut self, commands: &[Vec<&'static str>]) -> Result<(), Failure> {
         if !self.runs {
@@ -122,17 +127,19 @@ impl Acting {
                 self.out.line(format!("left out, systemd does not run here: {line}"))?;
                 continue;
             }
-            let mut out = Output::new();
+            let mut said = None;
             self.step(&format!("run {line}"), || {
-                let said = match Command::new(program).args(arguments).status() {
+                // what it prints is no part of what we print
+                said = match Command::new(program).args(arguments).stdout(io::stderr()).status() {
                     Ok(status) if status.success() => None,
                     Ok(status) => Some(status.to_string()),
                     Err(error) => Some(error.to_string()),
                 };
-                let Some(said) = said else { return Ok(()) };
-                out.line(format!("  {program}: {said}"))
-                    .map_err(|failure| io::Error::other(failure.sentence()))
+                Ok(())
             })?;
+            if let Some(said) = said {
+                self.out.line(format!("  {program}: {said}"))?;
+            }
         }
         Ok(())
     }
@@ -161,7 +168,7 @@ fn install(plan: &Plan, root: &Path, args: &ServiceArgs, mut acting: Acting) -> 
     acting
         .out
         .line(format!("next: `larder init`, then `{systemctl} enable --now{socket} larder.service`"))?;
-    Ok(Exit::Done)
+    acting.end()
 }
 
 /// Beside and renamed: a running program keeps its old file.
@@ -196,7 +203,7 @@ fn uninstall(plan: &Plan, purge: bool, mut acting: Acting) -> Result<Exit, Failu
             acting.out.line(format!("{} stays; --purge removes it", folder.display()))?;
         }
     }
-    Ok(Exit::Done)
+    acting.end()
 }
 
 fn status(plan: &Plan, user: bool, json: bool) -> Result<Exit, Failure> {
@@ -241,7 +248,8 @@ mod tests {
     use super::*;
 
     fn args(root: &Path, action: ServiceAction) -> ServiceArgs {
-        ServiceArgs { action, user: false, dry_run: false, replace: false, root: Some(root.to_owned()) }
+        let root = Some(root.to_owned());
+        ServiceArgs { action, user: false, dry_run: false, replace: false, root, json: false }
     }
 
     #[test]
@@ -250,11 +258,12 @@ mod tests {
         let dry = ServiceArgs { dry_run: true, ..args(root.path(), ServiceAction::Install) };
         assert_eq!(run(&dry).unwrap(), Exit::Done);
         assert_eq!(fs::read_dir(root.path()).unwrap().count(), 0, "a dry run does nothing");
-        assert_eq!(run(&args(root.path(), ServiceAction::Status { json: false })).unwrap(), Exit::NotFound);
+        assert_eq!(run(&args(root.path(), ServiceAction::Status)).unwrap(), Exit::NotFound);
         assert_eq!(run(&args(root.path(), ServiceAction::Install)).unwrap(), Exit::Done);
         let unit = root.path().join("etc/systemd/system/larder.service");
         assert!(fs::read_to_string(&unit).unwrap().contains("ExecStart=/usr/local/bin/larder run\n"));
-        assert_eq!(run(&args(root.path(), ServiceAction::Status { json: true })).unwrap(), Exit::Done);
+        let json = ServiceArgs { json: true, ..args(root.path(), ServiceAction::Status) };
+        assert_eq!(run(&json).unwrap(), Exit::Done);
         fs::write(&unit, "[Service]\n").unwrap();
         assert!(run(&args(root.path(), ServiceAction::Install)).is_err(), "somebody's own unit stays");
         assert_eq!(fs::read_to_string(&unit).unwrap(), "[Service]\n");

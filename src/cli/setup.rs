@@ -17,7 +17,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use serde_json::{Value, json};
+
 use super::args::SetupArgs;
+use super::output::Steps;
 use super::{ConfigFile, Exit, Failure, Output, output};
 use crate::config::{Environment, load};
 use edit::{Change, Piece};
@@ -40,24 +43,27 @@ pub(super) fn run(node: &ConfigFile, args: &SetupArgs) -> Result<Exit, Failure> 
     }
     let writes = args.write || (args.dry_run && !args.undo);
     if !writes && !args.undo {
-        return print(args.program, &node, &pieces);
+        return print(args, &node, &pieces);
     }
     if writes {
         in_the_way(args.program, &node, &places)?;
     }
     let changes = pieces.iter().map(|piece| reckon(piece, args.undo)).collect::<Result<Vec<_>, _>>()?;
-    let mut out = Output::new();
+    let mut out = Steps::new(args.json);
     for (piece, change) in pieces.iter().zip(&changes) {
         if !args.dry_run {
             disk::carry_out(piece, change)?;
         }
         out.line(said(piece, change, args.undo, args.dry_run))?;
-        if args.dry_run && writes && *change != Change::None {
-            out.text(&piece.text.lines().map(|line| format!("    {line}\n")).collect::<String>())?;
+        if args.dry_run && writes && *change != Change::None && !args.json {
+            piece.text.lines().try_for_each(|line| out.line(format!("    {line}")))?;
         }
     }
+    out.end(document(args, &node, &pieces))?;
     if writes {
-        args.program.notes(&node).iter().for_each(|note| output::note(&format!("note: {note}")));
+        // a document has them already
+        let notes = if args.json { Vec::new() } else { args.program.notes(&node) };
+        notes.iter().for_each(|note| output::note(&format!("note: {note}")));
         if TcpStream::connect_timeout(&node.address, ANSWERS).is_err() {
             output::warn(&format!("nothing answers at {} yet", node.address), "start the node: larder run");
         }
@@ -65,9 +71,21 @@ pub(super) fn run(node: &ConfigFile, args: &SetupArgs) -> Result<Exit, Failure> 
     Ok(Exit::Done)
 }
 
+/// What belongs where, for programs.
+fn document(args: &SetupArgs, node: &Node, pieces: &[Piece]) -> Value {
+    let files = pieces.iter().map(|piece| json!({"path": piece.path, "text": piece.pasted()}));
+    json!({
+        "program": args.program.name(), "dry_run": args.dry_run, "files": files.collect::<Vec<_>>(),
+        "notes": args.program.notes(node),
+    })
+}
+
 /// The settings as they are, ready to be pasted; where they go is said beside them.
-fn print(program: Program, node: &Node, pieces: &[Piece]) -> Result<Exit, Failure> {
-    let mut out = Output::new();
+fn print(args: &SetupArgs, node: &Node, pieces: &[Piece]) -> Result<Exit, Failure> {
+    let (program, mut out) = (args.program, Output::new());
+    if args.json {
+        return out.json(&document(args, node, pieces)).map(|()| Exit::Done);
+    }
     for piece in pieces {
         output::note(&format!("# {}", piece.path.display()));
         out.text(&piece.pasted())?;

@@ -56,6 +56,9 @@ pub(crate) struct ServiceArgs {
     /// Below this folder, and without running anything: for images
     #[arg(long, global = true, value_name = "DIR")]
     pub(in crate::cli) root: Option<PathBuf>,
+    /// Print one JSON document
+    #[arg(long, global = true)]
+    pub(in crate::cli) json: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -69,11 +72,7 @@ pub(crate) enum ServiceAction {
         purge: bool,
     },
     /// Say what is there
-    Status {
-        /// Print one JSON document
-        #[arg(long)]
-        json: bool,
-    },
+    Status,
 }
 
 #[derive(Debug, Args)]
@@ -89,7 +88,7 @@ pub(crate) enum ConfigAction {
     /// Print the configuration in effect, and where each value came from
     Show(ConfigFileArgs),
     /// Print every key with its default
-    Default,
+    Default(JsonArgs),
 }
 
 #[derive(Debug, Args)]
@@ -114,11 +113,14 @@ pub(crate) enum SecretAction {
         /// Write it into this new file, readable by its owner alone; without it: print it
         #[arg(short, long, value_name = "FILE")]
         output: Option<PathBuf>,
+        /// Print one JSON document
+        #[arg(long)]
+        json: bool,
     },
     /// Show a short mark that is the same on all machines with the same site and secret
     Fingerprint(JsonArgs),
     /// Make the hash of an administrator's password, read from standard input, for admin.users
-    Password,
+    Password(JsonArgs),
 }
 
 #[derive(Debug, Args)]
@@ -137,6 +139,9 @@ pub(crate) struct SetupArgs {
     /// For all users of the machine, not for you alone
     #[arg(long)]
     pub(in crate::cli) system: bool,
+    /// Print one JSON document
+    #[arg(long)]
+    pub(in crate::cli) json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -152,6 +157,9 @@ pub(crate) enum CaAction {
         /// In the place of the one that is there
         #[arg(long)]
         replace: bool,
+        /// Print one JSON document
+        #[arg(long)]
+        json: bool,
     },
     /// Show it, and what to set for programs with a list of their own
     Show {
@@ -167,12 +175,18 @@ pub(crate) enum CaAction {
         /// Only say what would be done
         #[arg(long)]
         dry_run: bool,
+        /// Print one JSON document
+        #[arg(long)]
+        json: bool,
     },
     /// Take it out of the system again, and delete it
     Remove {
         /// Only say what would be done
         #[arg(long)]
         dry_run: bool,
+        /// Print one JSON document
+        #[arg(long)]
+        json: bool,
     },
 }
 
