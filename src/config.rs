@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 
 pub use check::check_files;
 pub use complaint::{Complaint, Complaints, Place};
-pub use environment::Environment;
+pub use environment::{Environment, SYSTEM_FILE};
 pub use load::{Loaded, Source, Sources, load};
 pub use secret::{Secrets, load_secrets};
 pub use sections::{IndexConfig, PeersConfig};

@@ -28,7 +28,7 @@ use std::sync::Arc;
 use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms};
 
 pub use authority::pin_of_certificate;
-pub use client::{is_pin_mismatch, origin_client, peer_client};
+pub use client::{has_system_authorities, is_pin_mismatch, origin_client, peer_client};
 pub use identity::{Identity, NodeId, Pin};
 pub use local::LocalAuthority;
 pub use server::{is_no_tls, listener, peer_server, pin_of_peer};

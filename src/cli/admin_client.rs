@@ -190,10 +190,13 @@ impl AdminClient {
 
 /// What most often keeps a connection from being made, in fewer words than the system's.
 fn absent(error: &io::Error) -> String {
-    match error.kind() {
-        io::ErrorKind::NotFound => "no such socket".to_owned(),
-        io::ErrorKind::ConnectionRefused => "nothing listens".to_owned(),
-        _ => error.to_string(),
+    let kind = error.kind();
+    if kind == io::ErrorKind::NotFound {
+        "no such socket".to_owned()
+    } else if kind == io::ErrorKind::ConnectionRefused {
+        "nothing listens".to_owned()
+    } else {
+        error.to_string()
     }
 }
 

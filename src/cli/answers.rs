@@ -22,12 +22,20 @@ pub(super) struct Status {
     pub(super) mormot: Option<Mormot>,
     #[serde(default)]
     pub(super) frames_of_other_secrets: u64,
+    /// None to whoever is no administrator, who is told of no transfers and bans either.
     #[serde(default)]
-    pub(super) peers: Vec<PeerView>,
+    pub(super) peers: Option<Vec<PeerView>>,
     #[serde(default)]
     pub(super) transfers: Vec<Transfer>,
     #[serde(default)]
     pub(super) bans: Vec<BanView>,
+}
+
+impl Status {
+    /// The neighbours that it tells of.
+    pub(super) fn peers(&self) -> &[PeerView] {
+        self.peers.as_deref().unwrap_or_default()
+    }
 }
 
 /// mORMot peers.

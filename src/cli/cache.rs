@@ -17,6 +17,10 @@ use crate::unit::ByteSize;
 
 /// Rows asked for at once.
 const PAGE: usize = 10_000;
+/// Digits of a digest on a terminal.
+const SHOWN: usize = 12;
+/// With fewer digits a digest is not looked for.
+const LEAST: usize = 8;
 /// What a blob is shown with besides its own columns.
 const WITH: &str = "pins(digest),labels(labels),resources(shown_url)";
 
@@ -32,7 +36,8 @@ pub(super) fn ls(node: &ConfigFile, args: &LsArgs) -> Result<Exit, Failure> {
     let usual = ["digest", "size", "hits", "last_used", "pinned", "urls"];
     let chosen: Vec<&str> = args.columns.iter().map(String::as_str).collect();
     let names = if chosen.is_empty() { usual.as_slice() } else { chosen.as_slice() };
-    out.text(&records::table(BlobRecord::table(), names, &blobs).text())?;
+    let blobs = if out.columns().is_some() { blobs.into_iter().map(briefly).collect() } else { blobs };
+    out.table(&records::table(BlobRecord::table(), names, &blobs))?;
     Ok(Exit::Done)
 }
 
@@ -40,7 +45,7 @@ pub(super) fn ls(node: &ConfigFile, args: &LsArgs) -> Result<Exit, Failure> {
 pub(super) fn info(node: &ConfigFile, args: &ThingArgs) -> Result<Exit, Failure> {
     let client = AdminClient::of(node)?;
     let mut out = Output::new();
-    if let Some(digest) = as_digest(&args.thing)? {
+    if let Some(digest) = as_digest(&client, &args.thing)? {
         let blob: Value = client.get(&format!("/api/v1/blobs/{digest}?select=*,{WITH}"))?;
         return members(&mut out, BlobRecord::table(), &[plainly(blob)], args.json);
     }
@@ -55,6 +60,17 @@ pub(super) fn info(node: &ConfigFile, args: &ThingArgs) -> Result<Exit, Failure>
     };
     found.iter_mut().for_each(|resource| explain(resource, &explained));
     members(&mut out, ResourceRecord::table(), &found, args.json)
+}
+
+/// For eyes the beginning of a digest is enough, and for commands too.
+fn briefly(mut blob: Value) -> Value {
+    if let Some(Value::String(digest)) = blob.get_mut("digest") {
+        *digest = digest.trim_start_matches("sha256:").chars().take(SHOWN).collect();
+    }
+    if let Some(pinned) = blob.get_mut("pinned") {
+        *pinned = if *pinned == Value::Bool(true) { "yes".into() } else { "".into() };
+    }
+    blob
 }
 
 /// A blob with what leads to it as plain members: whether it is pinned, its labels, its URLs.
@@ -266,7 +282,7 @@ fn digests(rows: &[Value]) -> Vec<Digest> {
 }
 
 fn digests_of(client: &AdminClient, thing: &str) -> Result<Vec<Digest>, Failure> {
-    if let Some(digest) = as_digest(thing)? {
+    if let Some(digest) = as_digest(client, thing)? {
         return Ok(vec![digest]);
     }
     let digests = digests(&resources(client, thing)?);
@@ -276,16 +292,33 @@ fn digests_of(client: &AdminClient, thing: &str) -> Result<Vec<Digest>, Failure>
     Ok(digests)
 }
 
-/// A digest, or none if it is a URL.
-fn as_digest(thing: &str) -> Result<Option<Digest>, Failure> {
+/// A digest, whole or the beginning of one that is held; or none if it is a URL.
+fn as_digest(client: &AdminClient, thing: &str) -> Result<Option<Digest>, Failure> {
     if thing.contains("://") {
         return Ok(None);
     }
-    let hex = thing.strip_prefix("sha256:").unwrap_or(thing);
-    Digest::from_hex(hex).map(Some).map_err(|_ignored| {
+    let hex = thing.strip_prefix("sha256:").unwrap_or(thing).to_ascii_lowercase();
+    let is_part = (LEAST..64).contains(&hex.len()) && hex.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if is_part {
+        return whole_digest(client, &hex).map(Some);
+    }
+    Digest::from_hex(&hex).map(Some).map_err(|_ignored| {
         Failure::new(Exit::NotFound, format!("`{thing}` is neither a SHA-256 digest nor a URL"))
             .hint("write sha256: and 64 hexadecimal digits, or http://…")
     })
+}
+
+/// The one digest that begins so.
+fn whole_digest(client: &AdminClient, hex: &str) -> Result<Digest, Failure> {
+    let range = escaped(&format!("(digest.gte.{hex:0<64},digest.lte.{hex:f<64})"));
+    let found: Vec<Value> = client.get(&format!("/api/v1/blobs?limit=2&select=digest&and={range}"))?;
+    match digests(&found).as_slice() {
+        [one] => Ok(*one),
+        [] => Err(Failure::new(Exit::NotFound, format!("no digest of what is held begins with {hex}"))
+            .hint("`larder ls` lists what is held")),
+        _ => Err(Failure::new(Exit::NotFound, format!("more than one digest begins with {hex}"))
+            .hint("give more digits")),
+    }
 }
 
 fn members(out: &mut Output, spec: &TableSpec, things: &[Value], json: bool) -> Result<Exit, Failure> {

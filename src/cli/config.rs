@@ -58,7 +58,7 @@ pub(super) fn judge(
     let loaded = load(file, environment)?;
     let mut wrong = check_files(&loaded.config);
     let mut warnings = loaded.warnings.clone();
-    match load_secrets(&loaded.config, environment) {
+    match load_secrets(&loaded.config, &environment.clone().of_service(loaded.file.as_deref())) {
         Ok(found) => warnings.extend(found.warnings),
         Err(complaints) => wrong.extend(complaints.0),
     }

@@ -19,7 +19,7 @@ use serde::Serialize;
 use super::args::JsonArgs;
 use super::{ConfigFile, Exit, Failure, Output, config};
 use crate::clock::SystemClock;
-use crate::config::{Complaint, Config, Environment};
+use crate::config::{Complaint, Environment, Loaded};
 
 /// How one check came out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -112,14 +112,16 @@ pub(super) fn machine_findings(file: &Path) -> Result<Report, Failure> {
     let (loaded, warnings) = config::judge(Some(file), &environment)?;
     let mut report = Report::default();
     report.complaints(Verdict::Warn, "configuration", &warnings);
-    machine(&mut report, &loaded.config, &environment);
+    machine(&mut report, &loaded, &environment);
     machine::ports(&mut report, &loaded.config, false);
     Ok(report)
 }
 
-fn machine(report: &mut Report, config: &Config, environment: &Environment) {
+fn machine(report: &mut Report, loaded: &Loaded, environment: &Environment) {
+    let config = &loaded.config;
     machine::clock(report, &SystemClock);
-    machine::secret(report, config, environment);
+    machine::certificates(report, config);
+    machine::secret(report, loaded, environment);
     machine::folders(report, config);
     disk::modes(report, config);
     machine::interfaces(report, config);
@@ -144,7 +146,7 @@ fn examine(file: &ConfigFile, report: &mut Report) -> Result<(), Failure> {
             return Ok(());
         }
     };
-    machine(report, &loaded.config, &environment);
+    machine(report, &loaded, &environment);
     disk::speed(report, &loaded.config, &SystemClock);
     interception::authority(report, &loaded.config, &SystemClock);
     let answers = node::daemon(report, &loaded)?;

@@ -19,7 +19,7 @@ pub(super) fn run(node: &ConfigFile, args: &EventsArgs) -> Result<Exit, Failure>
         out.line("no administrator changed anything yet")?;
     } else {
         let names = ["at", "who", "door", "method", "path", "status"];
-        out.text(&records::table(EventRecord::table(), &names, &events).text())?;
+        out.table(&records::table(EventRecord::table(), &names, &events))?;
     }
     Ok(Exit::Done)
 }

@@ -11,14 +11,12 @@ use serde_json::json;
 
 use super::args::InitArgs;
 use super::{ConfigFile, Exit, Failure, Output, doctor, output};
-use crate::config::Environment;
+use crate::config::{Environment, SYSTEM_FILE};
 use crate::seal::{Secret, SiteKeys};
 use crate::unit::ByteSize;
 
 /// The secret where systemd hands it to the service.
 const CREDENTIAL: &str = "/etc/credstore/larder.secret";
-/// The system's configuration.
-const SYSTEM: &str = "/etc/larder/larder.toml";
 /// What a package put there: as long as nobody has changed it, it is nobody's.
 const SHIPPED: &str = include_str!("../../config/minimal.toml");
 
@@ -90,7 +88,7 @@ fn places(node: &ConfigFile, args: &InitArgs) -> Result<Places, Failure> {
     let file = args.output.clone().or_else(|| node.clone());
     let system = file.is_none() && rustix::process::geteuid().is_root();
     if system {
-        return Ok(Places { config: SYSTEM.into(), secret: CREDENTIAL.into(), named: false });
+        return Ok(Places { config: SYSTEM_FILE.into(), secret: CREDENTIAL.into(), named: false });
     }
     let no_home = || Failure::new(Exit::Failed, "$HOME is not set").hint("name a file with -o");
     let config = match file {

@@ -13,13 +13,35 @@ const EXAMPLES: &str = include_str!("man/examples.txt");
 
 pub(super) fn run(args: &ManArgs) -> Result<Exit, Failure> {
     let written = std::fs::create_dir_all(&args.dir)
-        .and_then(|()| clap_mangen::generate_to(Cli::command(), &args.dir))
+        .and_then(|()| clap_mangen::generate_to(complete(), &args.dir))
+        .and_then(|()| head(&args.dir))
         .and_then(|()| add(&args.dir.join("larder.1"), MORE))
         .and_then(|()| examples().try_for_each(|(page, lines)| add(&args.dir.join(page), &lines)));
     written.map_err(|error| {
         Failure::new(Exit::Failed, format!("cannot write manual pages to {}: {error}", args.dir.display()))
     })?;
     Ok(Exit::Done)
+}
+
+/// The commands with what the short help leaves out: a page has room for it.
+fn complete() -> clap::Command {
+    Cli::command().mut_subcommands(|command| command.mut_args(|argument| argument.hide_short_help(false)))
+}
+
+/// Says in each page's head what it belongs to, where the generator puts the command as if it were a date.
+fn head(folder: &std::path::Path) -> std::io::Result<()> {
+    let version = env!("CARGO_PKG_VERSION");
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        let (Some(name), true) = (path.file_stem(), path.extension().is_some_and(|is| is == "1")) else {
+            continue;
+        };
+        let title = format!(".TH {} 1 \"\" \"larder {version}\"", name.display());
+        let text = std::fs::read_to_string(&path)?;
+        let lines = text.lines().map(|line| if line.starts_with(".TH ") { title.as_str() } else { line });
+        std::fs::write(&path, lines.flat_map(|line| [line, "\n"]).collect::<String>())?;
+    }
+    Ok(())
 }
 
 fn add(page: &std::path::Path, text: &str) -> std::io::Result<()> {
@@ -34,9 +56,11 @@ fn examples() -> impl Iterator<Item = (String, String)> {
         let (command, lines) = block.trim().split_once('\n')?;
         let (files, lines): (Vec<_>, Vec<_>) = lines.lines().partition(|line| line.starts_with("@ "));
         let mut section = if lines.is_empty() { String::new() } else { ".SH EXAMPLES\n".to_owned() };
-        for line in lines {
+        for (at, line) in lines.into_iter().enumerate() {
+            // behind a head a paragraph begins by itself
+            let begin = if at == 0 { "" } else { ".PP\n" };
             match line.strip_prefix("$ ") {
-                Some(command) => section.push_str(&format!(".PP\n.nf\n{}\n.fi\n", escaped(command))),
+                Some(command) => section.push_str(&format!("{begin}.nf\n{}\n.fi\n", escaped(command))),
                 None => section.push_str(&format!(".RS 4\n{}\n.RE\n", escaped(line))),
             }
         }

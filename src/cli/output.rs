@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::table::Table;
 use super::{Exit, Failure};
 
 /// Standard output; lines are written whole, and a closed pipe ends the program quietly.
@@ -34,6 +35,17 @@ impl Output {
     /// A line.
     pub(crate) fn line(&mut self, line: impl AsRef<str>) -> Result<(), Failure> {
         self.text(&format!("{}\n", line.as_ref()))
+    }
+
+    /// A table, cut to the width of a terminal.
+    pub(crate) fn table(&mut self, table: &Table) -> Result<(), Failure> {
+        self.text(&table.text_within(self.columns()))
+    }
+
+    /// How wide the terminal is, where there is one.
+    pub(crate) fn columns(&self) -> Option<usize> {
+        let size = self.0.is_terminal().then(ratatui::crossterm::terminal::size)?;
+        size.ok().map(|(columns, _)| columns.into())
     }
 
     /// One JSON document.

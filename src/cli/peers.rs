@@ -16,7 +16,7 @@ pub(super) fn run(node: &ConfigFile, args: &JsonArgs) -> Result<Exit, Failure> {
     } else if peers.is_empty() {
         out.line("no neighbours heard; `larder doctor` says why that may be")?;
     } else {
-        out.text(&table(&peers).text())?;
+        out.table(&table(&peers))?;
     }
     Ok(Exit::Done)
 }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::table::Table;
-use crate::orm::{ColumnSpec, Record, TableSpec};
+use crate::orm::{ColumnSpec, Record, Shape, TableSpec};
 use crate::unit::ByteSize;
 
 /// What the columns of a record mean, for the end of a command's help.
@@ -54,9 +54,20 @@ fn shown(column: Option<&'static ColumnSpec>, name: &str, value: &Value) -> Stri
         Value::Number(number) if bytes && column.is_some() => {
             number.as_u64().map_or_else(|| number.to_string(), |bytes| ByteSize(bytes).to_string())
         }
+        Value::String(text) if column.is_some_and(|column| column.shape == Shape::Time) => {
+            to_the_second(text)
+        }
         Value::String(text) => text.clone(),
         Value::Array(items) => items.iter().map(|item| shown(None, "", item)).collect::<Vec<_>>().join(" "),
         Value::Bool(_) | Value::Number(_) | Value::Object(_) => value.to_string(),
+    }
+}
+
+/// A time without its milliseconds.
+fn to_the_second(text: &str) -> String {
+    match text.split_once('.') {
+        Some((seconds, rest)) if rest.ends_with('Z') => format!("{seconds}Z"),
+        _ => text.to_owned(),
     }
 }
 

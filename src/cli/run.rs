@@ -11,7 +11,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit, Failure> {
     let environment = Environment::of_process();
     let provisional = provisional();
     let loaded = load(args.node.as_deref(), &environment)?;
-    let secrets = load_secrets(&loaded.config, &environment)?;
+    let secrets = load_secrets(&loaded.config, &environment.of_service(loaded.file.as_deref()))?;
     for warning in loaded.warnings.iter().chain(&secrets.warnings) {
         output::warn(&warning.to_string(), &warning.hint);
     }

@@ -84,7 +84,7 @@ fn write_new(file: &Path, secret: &str) -> Result<(), Failure> {
 fn fingerprint(node: &ConfigFile, json: bool) -> Result<(), Failure> {
     let environment = Environment::of_process();
     let loaded = load(node.as_deref(), &environment)?;
-    let found = load_secrets(&loaded.config, &environment)?;
+    let found = load_secrets(&loaded.config, &environment.of_service(loaded.file.as_deref()))?;
     for warning in &found.warnings {
         output::warn(&warning.to_string(), &warning.hint);
     }

@@ -22,12 +22,12 @@ pub(super) fn run(node: &ConfigFile, args: &JsonArgs) -> Result<Exit, Failure> {
         out.json(&client.get::<Value>("/status")?)?;
     } else {
         let status: Status = client.get("/status")?;
-        out.text(&screen(&status, out.colour()))?;
+        out.text(&screen(&status, out.colour(), out.columns()))?;
     }
     Ok(Exit::Done)
 }
 
-fn screen(status: &Status, colour: bool) -> String {
+fn screen(status: &Status, colour: bool, columns: Option<usize>) -> String {
     let mut text = String::new();
     let health = match (status.health.status.as_str(), colour) {
         ("ok", true) => "\x1b[32mok\x1b[0m".to_owned(),
@@ -62,7 +62,8 @@ fn screen(status: &Status, colour: bool) -> String {
         put(&mut text, &line);
     }
     put(&mut text, traffic(&status.traffic).trim_end());
-    lists(&mut text, status);
+    put(&mut text, "");
+    lists(&mut text, status, columns);
     text
 }
 
@@ -88,26 +89,33 @@ fn traffic(traffic: &Traffic) -> String {
     table.text()
 }
 
-fn lists(text: &mut String, status: &Status) {
-    put(text, "");
+fn lists(text: &mut String, status: &Status, columns: Option<usize>) {
+    if status.peers.is_none() {
+        put(
+            text,
+            "neighbours, transfers, bans: for administrators (root, the service's user, the group larder)",
+        );
+        return;
+    }
+    let mut list = |name: &str, count, table: &Table| list(text, name, count, &table.text_within(columns));
     let mut peers = Table::new(&["NEIGHBOUR", "ADDRESS", ">HEARD", "VERSION"]);
-    for peer in status.peers.iter().take(ROWS) {
+    for peer in status.peers().iter().take(ROWS) {
         let heard = format!("{:.0} s ago", peer.last_seen_seconds);
         peers.row([peer.name.clone(), peer.address.clone(), heard, peer.version.clone()]);
     }
-    list(text, "neighbours", status.peers.len(), &peers);
+    list("neighbours", status.peers().len(), &peers);
     let running = status.transfers.get(..ROWS).unwrap_or(&status.transfers);
-    list(text, "transfers", status.transfers.len(), &transfers::table(running));
+    list("transfers", status.transfers.len(), &transfers::table(running));
     let refused = status.bans.get(..ROWS).unwrap_or(&status.bans);
-    list(text, "bans", status.bans.len(), &bans::table(refused));
+    list("bans", status.bans.len(), &bans::table(refused));
 }
 
-fn list(text: &mut String, name: &str, count: usize, table: &Table) {
+fn list(text: &mut String, name: &str, count: usize, table: &str) {
     if count == 0 {
         put(text, &format!("{name}: none"));
         return;
     }
-    put(text, table.text().trim_end());
+    put(text, table.trim_end());
     if count > ROWS {
         put(text, &format!("… and {} more: larder {}", count - ROWS, name.replace("neighbours", "peers")));
     }
@@ -155,7 +163,7 @@ mod tests {
             "bans": []
         }))
         .unwrap();
-        let text = screen(&status, false);
+        let text = screen(&status, false, None);
         assert!(text.lines().count() <= 40, "{text}");
         for part in ["1 h 1 min", "(25 %)", "66 %", "no space", "and 12 more: larder peers", "bans: none"] {
             assert!(text.contains(part), "{part} not in\n{text}");

@@ -143,7 +143,7 @@ fn finds_its_node_by_socket_and_by_port() {
     for by_socket in [true, false] {
         with_daemon(by_socket, |client, file| {
             let status: Status = client.get("/status").map_err(|failure| failure.said).unwrap();
-            assert_eq!((status.name.as_str(), status.peers.len()), ("box1", 1), "as administrators");
+            assert_eq!((status.name.as_str(), status.peers().len()), ("box1", 1), "as administrators");
             let missing = client.get::<serde_json::Value>("/api/v1/blobs/12").unwrap_err();
             assert_eq!(missing.exit, Exit::Failed);
             for line in [

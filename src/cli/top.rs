@@ -14,6 +14,7 @@ use ratatui::widgets::{Block, Gauge, Paragraph, Row, Sparkline, Table};
 use super::admin_client::AdminClient;
 use super::answers::Status;
 use super::status::{duration, share};
+use super::table::tail;
 use super::{ConfigFile, Exit, Failure};
 use crate::clock::{Clock as _, SystemClock};
 use crate::fetch::Traffic;
@@ -202,6 +203,8 @@ fn speed(rate: Rate) -> String {
 }
 
 fn transfers_table(frame: &mut Frame<'_>, area: Rect, status: &Status) {
+    // what the other columns, the spaces between them and the border leave
+    let room = usize::from(area.width).saturating_sub(16 + 22 + 16 + 7 + 4 + 2);
     let row = |transfer: &super::answers::Transfer| {
         let how_far = match transfer.size {
             Some(size) => format!("{} of {}", ByteSize(transfer.received), ByteSize(size)),
@@ -209,7 +212,7 @@ fn transfers_table(frame: &mut Frame<'_>, area: Rect, status: &Status) {
         };
         let bar = transfer.size.map_or(String::new(), |size| bar(transfer.received, size));
         let cells =
-            [plain(&transfer.url), transfer.source.clone(), how_far, bar, transfer.readers.to_string()];
+            [tail(&transfer.url, room), transfer.source.clone(), how_far, bar, transfer.readers.to_string()];
         Row::new(cells)
     };
     let widths = [
@@ -245,8 +248,11 @@ fn peers_table(frame: &mut Frame<'_>, area: Rect, status: &Status) {
         Constraint::Length(10),
         Constraint::Length(10),
     ];
-    let title = format!(" neighbours: {}, refused addresses: {} ", status.peers.len(), status.bans.len());
-    let table = Table::new(status.peers.iter().map(row), widths)
+    let title = match &status.peers {
+        Some(peers) => format!(" neighbours: {}, refused addresses: {} ", peers.len(), status.bans.len()),
+        None => " neighbours and transfers: for administrators ".to_owned(),
+    };
+    let table = Table::new(status.peers().iter().map(row), widths)
         .header(Row::new(["NAME", "ADDRESS", "HEARD", "GOT", "GAVE", "VERSION"]).dim())
         .block(Block::bordered().title(title));
     frame.render_widget(table, area);

@@ -30,7 +30,7 @@ pub(super) fn run(node: &ConfigFile, args: &TransfersArgs) -> Result<Exit, Failu
         let running: &[&str] = &["source", "received", "size", "readers", "url"];
         let all: &[&str] = &["started_at", "state", "source", "received", "size", "url"];
         let names = if args.all { all } else { running };
-        out.text(&records::table(TransferRecord::table(), names, &transfers).text())?;
+        out.table(&records::table(TransferRecord::table(), names, &transfers))?;
     }
     Ok(Exit::Done)
 }

@@ -3,7 +3,7 @@
 //! A value of its own, so that tests can have any environment without touching the process's.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The environment a configuration is loaded in.
 #[derive(Debug, Clone, Default)]
@@ -12,6 +12,13 @@ pub struct Environment {
     root: bool,
     host_name: String,
 }
+
+/// The system's configuration.
+pub const SYSTEM_FILE: &str = "/etc/larder/larder.toml";
+/// Where the shipped unit has the secret from.
+const CREDENTIAL_STORE: &str = "/etc/credstore";
+/// The variable by which systemd says where it has put that.
+const CREDENTIALS: &str = "CREDENTIALS_DIRECTORY";
 
 /// `LARDER_…` variables that name no key.
 const NO_KEYS: [&str; 3] = ["LARDER_SECRET", "LARDER_MORMOT_SECRET", "LARDER_CONFIG"];
@@ -22,6 +29,21 @@ impl Environment {
         let variables = std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
         Self { variables: variables.collect(), root: is_root(), host_name: host_name() }
+    }
+
+    /// The same for commands that root gives about the system's own node, whose configuration this is: its secret is
+    /// where its unit has it from, though systemd has handed this process nothing.
+    #[must_use]
+    pub fn of_service(mut self, file: Option<&Path>) -> Self {
+        if file == Some(Path::new(SYSTEM_FILE)) && self.get(CREDENTIALS).is_none() {
+            self.variables.insert(CREDENTIALS.to_owned(), CREDENTIAL_STORE.to_owned());
+        }
+        self
+    }
+
+    /// The folder with systemd's credentials.
+    pub(super) fn credentials(&self) -> Option<&Path> {
+        self.get(CREDENTIALS).map(Path::new)
     }
 
     /// A made-up one, of a plain user on a machine called `host`.

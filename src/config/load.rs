@@ -18,7 +18,7 @@ use toml::de::{DeTable, Deserializer};
 
 use super::check;
 use super::complaint::{Complaint, Complaints, Place};
-use super::{Config, Environment};
+use super::{Config, Environment, SYSTEM_FILE};
 use tree::{cut, explain, note_places, place};
 
 /// A configuration and where it came from.
@@ -118,7 +118,7 @@ fn find(named: Option<&Path>, environment: &Environment) -> Option<PathBuf> {
     }
     let users =
         environment.user_folder("XDG_CONFIG_HOME", ".config").map(|folder| folder.join("larder.toml"));
-    [Some(PathBuf::from("/etc/larder/larder.toml")), users].into_iter().flatten().find(|path| path.exists())
+    [Some(PathBuf::from(SYSTEM_FILE)), users].into_iter().flatten().find(|path| path.exists())
 }
 
 fn unreadable(path: &Path, error: &std::io::Error) -> Complaints {

@@ -85,7 +85,7 @@ fn sending(
         let place = Place::Variable("LARDER_SECRET".to_owned());
         return Some((place.to_string(), parse("", text.as_bytes(), place).map(|secret| (secret, None))));
     }
-    let credential = Path::new(environment.get("CREDENTIALS_DIRECTORY")?).join("larder.secret");
+    let credential = environment.credentials()?.join("larder.secret");
     // Systemd closes its credentials to others by itself, and shows them with modes of its own.
     let there = credential.exists();
     there.then(|| (credential.display().to_string(), file("", &credential).map(|(secret, _)| (secret, None))))

@@ -308,6 +308,10 @@ fn secrets_come_from_file_variable_or_credential() {
     let credential = with("CREDENTIALS_DIRECTORY", &folder.path().display().to_string());
     let found = load_secrets(&Config::default(), &credential).unwrap();
     assert_eq!((found.secrets.len(), found.warnings.len()), (1, 0));
+    let service = Environment::default().of_service(Some(Path::new(SYSTEM_FILE)));
+    assert_eq!(service.get("CREDENTIALS_DIRECTORY"), Some("/etc/credstore"), "as the unit has it");
+    let service = credential.of_service(Some(Path::new(SYSTEM_FILE)));
+    assert_ne!(service.get("CREDENTIALS_DIRECTORY"), Some("/etc/credstore"), "systemd goes before");
     let weak = load_secrets(&Config::default(), &with("LARDER_SECRET", short)).unwrap_err();
     assert!(weak.to_string().starts_with("$LARDER_SECRET: ") && !weak.to_string().contains(short), "{weak}");
     let lost = Config { accept_secret_files: vec![folder.path().join("gone"), file], ..Config::default() };

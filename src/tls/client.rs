@@ -54,6 +54,11 @@ pub fn origin_client(ca_file: Option<&Path>) -> Result<ClientConfig, TlsError> {
         .with_no_client_auth())
 }
 
+/// Whether the system has any authority by which an origin can prove who it is.
+pub fn has_system_authorities() -> bool {
+    !rustls_native_certs::load_native_certs().certs.is_empty()
+}
+
 /// Whether a handshake failed because the neighbour has another key than the one it was known by.
 pub fn is_pin_mismatch(error: &io::Error) -> bool {
     let cause = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::Report;
 use crate::cache::MinFree;
 use crate::clock::{Clock, Timestamp};
-use crate::config::{Config, Environment, load_secrets};
+use crate::config::{Config, Environment, Loaded, SYSTEM_FILE, load_secrets};
 use crate::net::interface;
 use crate::seal::SiteKeys;
 use crate::unit::ByteSize;
@@ -27,10 +27,35 @@ pub(super) fn clock(report: &mut Report, clock: &dyn Clock) {
     }
 }
 
+/// Whether origins can prove over https who they are.
+pub(super) fn certificates(report: &mut Report, config: &Config) {
+    if crate::tls::has_system_authorities() {
+        report.ok("certificates", "the system has authorities for https");
+    } else if config.origin.ca_file.as_os_str().is_empty() {
+        report.fail(
+            "certificates",
+            "the system has no authorities: nothing can be had over https",
+            "install the package ca-certificates and restart the daemon, or name a file in origin.ca_file",
+        );
+    } else {
+        report.ok("certificates", format!("those in {} alone", config.origin.ca_file.display()));
+    }
+}
+
 /// Whether there is a secret; whether it is right was found out with the configuration.
-pub(super) fn secret(report: &mut Report, config: &Config, environment: &Environment) {
-    let Ok(found) = load_secrets(config, environment) else { return };
+pub(super) fn secret(report: &mut Report, loaded: &Loaded, environment: &Environment) {
+    let config = &loaded.config;
+    let environment = environment.clone().of_service(loaded.file.as_deref());
+    let Ok(found) = load_secrets(config, &environment) else { return };
+    let is_service = loaded.file.as_deref() == Some(Path::new(SYSTEM_FILE));
     match (found.secrets.len(), config.peers.enabled) {
+        (0, true) if is_service && !rustix::process::geteuid().is_root() => {
+            report.warn(
+                "secret",
+                "that of the service is for root to see",
+                "`sudo larder doctor` looks at it",
+            );
+        }
         (0, true) => report.warn(
             "secret",
             "there is none: this node works alone",

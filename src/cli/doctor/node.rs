@@ -43,7 +43,7 @@ pub(super) fn daemon(report: &mut Report, loaded: &Loaded) -> Result<bool, Failu
         report.ok("health", "ok");
     }
     neighbours(report, loaded, &status);
-    super::clocks::clocks(report, &status.peers);
+    super::clocks::clocks(report, status.peers());
     if let Some(mormot) = &status.mormot {
         originals(report, loaded, mormot);
     }
@@ -55,9 +55,14 @@ fn neighbours(report: &mut Report, loaded: &Loaded, status: &Status) {
     if !loaded.config.peers.enabled {
         return;
     }
+    let Some(peers) = &status.peers else {
+        let what = "the daemon tells only administrators";
+        report.warn("neighbours", what, "run it as root, as the service's user or in the group larder");
+        return;
+    };
     let strange = status.frames_of_other_secrets;
     let frames = format!("{strange} frame{} under another", if strange == 1 { "" } else { "s" });
-    match status.peers.len() {
+    match peers.len() {
         // most likely the secret: whoever is there speaks, and cannot be understood
         0 if strange > 0 => report.warn(
             "neighbours",
@@ -77,7 +82,7 @@ fn neighbours(report: &mut Report, loaded: &Loaded, status: &Status) {
         1 => report.ok("neighbours", "1 heard"),
         more => report.ok("neighbours", format!("{more} heard")),
     }
-    if strange > 0 && !status.peers.is_empty() {
+    if strange > 0 && !peers.is_empty() {
         report.warn(
             "neighbours",
             format!("{frames} site name or secret came from this network"),

@@ -52,7 +52,8 @@ impl Way {
         if let Some(file) = &mget.peer_secret {
             loaded.config.mormot.secret_file.clone_from(file);
         }
-        let found = load_secrets(&loaded.config, &environment)?;
+        let of_service = environment.clone().of_service(loaded.file.as_deref());
+        let found = load_secrets(&loaded.config, &of_service)?;
         let mut config = loaded.config;
         use_environment_proxy(&mut config, first);
         let folder = match &mget.cache_path {
