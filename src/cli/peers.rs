@@ -22,9 +22,16 @@ pub(super) fn run(node: &ConfigFile, args: &JsonArgs) -> Result<Exit, Failure> {
 }
 
 fn table(peers: &[Value]) -> Table {
-    let mut table = Table::new(&["NAME", "ADDRESS", ">HEARD", "VERSION", "NODE", "SKIPPED"]);
+    let text =
+        |peer: &Value, name: &str| peer.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let mut heads = vec!["NAME", "ADDRESS", ">HEARD", "VERSION", "NODE", "SKIPPED"];
+    // as long as every one is asked there is nothing to say about it
+    if peers.iter().all(|peer| text(peer, "skipped").is_empty()) {
+        heads.truncate(5);
+    }
+    let mut table = Table::new(&heads);
     for peer in peers {
-        let text = |name: &str| peer.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let text = |name: &str| text(peer, name);
         let heard = peer.get("last_seen_seconds").and_then(Value::as_f64).unwrap_or_default();
         let heard = format!("{heard:.0} s ago");
         table.row([text("name"), text("address"), heard, text("version"), text("node"), text("skipped")]);

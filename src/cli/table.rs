@@ -82,7 +82,7 @@ mod tests {
         assert_eq!(table.text(), "NAME       SIZE  WHERE\na             1  x?[31m\nlong name  1000  y\n");
         let mut wide = Table::new(&["A", "URL"]);
         wide.row(["1".to_owned(), "http://example.org/a/long/way/to/debian.iso".to_owned()]);
-        assert_eq!(wide.text_within(Some(24)), "A  URL\n1  …g/way/to/debian.iso\n");
+        assert_eq!(wide.text_within(Some(24)), "A  URL\n1  …ng/way/to/debian.iso\n");
         assert_eq!(wide.text_within(Some(10)), wide.text(), "too narrow to be worth it");
         assert_eq!(tail("abc\u{1b}", 9), "abc?");
     }
