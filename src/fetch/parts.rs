@@ -28,6 +28,7 @@ use crate::policy::{self, Answer, Plan, Variance};
 use crate::range::{ContentRange, RangeRequest};
 
 use join::Join;
+use joining::Mark;
 use quiet::Question;
 use tee::{Tee, Written};
 
@@ -143,7 +144,9 @@ impl Engine {
         let begun = tokio::task::spawn_blocking(move || cache.begin(Some(length))).await;
         let Ok(Ok((ingest, reservation))) = begun else { return (response, false) };
         let (parts, body) = response.into_parts();
-        let (body, writing) = Tee::of(body, length);
+        let (joining, url, range, size) =
+            (std::sync::Arc::clone(&self.0.joining), case.url, coming.content.clone(), coming.size);
+        let (body, writing) = Tee::of(body, length, move || joining.begin(url, range, size));
         let (engine, storing) = (self.clone(), self.0.storing.enter());
         let arrival = self.arrive(&case, &coming);
         // joined by the drain
@@ -158,8 +161,9 @@ impl Engine {
                 None => None,
             };
             drop((turn, reservation, arrival, question));
-            if let Some((part, shareable)) = kept {
+            if let Some((part, shareable, mark)) = kept {
                 engine.join_parts(&case, &part, shareable).await;
+                drop(mark);
                 engine.complete_behind(case, part);
             }
             drop(storing);
@@ -174,8 +178,14 @@ impl Engine {
         Some(self.0.arrivals.enter(case.url, arrival))
     }
 
-    async fn keep_written(&self, case: &Case, coming: Coming, written: Written) -> Option<(Part, bool)> {
-        let Written { ingest, length, is_whole } = written;
+    async fn keep_written(
+        &self,
+        case: &Case,
+        coming: Coming,
+        written: Written,
+    ) -> Option<(Part, bool, Option<Mark>)> {
+        let Written { ingest, length, whole } = written;
+        let is_whole = whole.is_some();
         let start = coming.content.start;
         let range = start..start.saturating_add(length);
         // what a client broke off is a shorter part, where a tag says of what
@@ -199,12 +209,12 @@ impl Engine {
             digest: committed.digest,
         };
         self.0.cache.put_part(case.url, part.clone());
-        Some((part, coming.shareable))
+        Some((part, coming.shareable, whole))
     }
 
     async fn join_parts(&self, case: &Case, newest: &Part, shareable: bool) {
         let Some(join) = Join::around(self, case, newest, shareable) else { return };
-        let _mark = join.is_whole().then(|| self.0.joining.begin(case.url));
+        let _mark = join.is_whole().then(|| self.0.joining.begin(case.url, 0..newest.size, newest.size));
         join.run(self, case.clone()).await;
     }
 

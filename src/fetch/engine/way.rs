@@ -45,7 +45,7 @@ impl Engine {
     }
 
     pub(super) async fn serve_or_fetch(&self, mut case: Case) -> Result<Reply, FetchError> {
-        self.0.joining.done(&case.url).await;
+        self.0.joining.done(&case.url, case.want.range()).await;
         let mut variants = self.0.cache.variants(&case.url);
         variants.retain(|variant| self.may_answer(&case, variant) && !self.is_outdated(&case, variant));
         // the newest that matches (RFC 9111 section 4.1) and whose bytes are still here

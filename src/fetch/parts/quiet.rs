@@ -42,11 +42,13 @@ impl Asking {
         Question { all: Arc::clone(self), url }
     }
 
-    /// Completes when nobody has asked for parts of a thing for a while; whether nobody began to wait later.
-    pub(super) async fn quiet(&self, url: UrlKey) -> bool {
+    /// Completes when nobody has asked for parts of a thing for a while, or asks now where whoever asked has its end
+    /// and so nothing more to ask; whether nobody began to wait later.
+    pub(super) async fn quiet(&self, url: UrlKey, has_end: bool) -> bool {
         let waiting = Waiting::begin(self, url);
+        let mut pause = if has_end { Duration::ZERO } else { QUIET };
         loop {
-            tokio::time::sleep(QUIET).await;
+            tokio::time::sleep(std::mem::replace(&mut pause, QUIET)).await;
             let (is_last, is_quiet) =
                 self.change(url, |asked| (asked.waited == waiting.number, asked.now == 0));
             if is_quiet || !is_last {
@@ -101,11 +103,24 @@ mod tests {
     async fn it_is_quiet_when_the_last_question_is_answered() {
         let all = Arc::new(Asking::default());
         let question = all.ask(url());
-        let asked = tokio::time::timeout(10 * QUIET, all.quiet(url())).await;
+        let asked = tokio::time::timeout(10 * QUIET, all.quiet(url(), false)).await;
         assert!(asked.is_err(), "somebody asks");
         drop(question);
-        assert!(all.quiet(url()).await);
+        assert!(all.quiet(url(), false).await);
         assert!(all.0.lock().unwrap().is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_has_the_end_asks_nothing_more() {
+        let all = Arc::new(Asking::default());
+        let soon = |has_end| {
+            let all = Arc::clone(&all);
+            async move { tokio::time::timeout(QUIET / 2, all.quiet(url(), has_end)).await.is_ok() }
+        };
+        assert!(soon(true).await && !soon(false).await);
+        let question = all.ask(url());
+        assert!(!soon(true).await, "another one asks");
+        drop(question);
     }
 
     #[tokio::test(start_paused = true)]
@@ -113,9 +128,9 @@ mod tests {
         let all = Arc::new(Asking::default());
         let later = async {
             tokio::time::sleep(QUIET / 2).await;
-            all.quiet(url()).await
+            all.quiet(url(), false).await
         };
-        assert_eq!(tokio::join!(all.quiet(url()), later), (false, true));
+        assert_eq!(tokio::join!(all.quiet(url(), false), later), (false, true));
         assert!(all.0.lock().unwrap().is_empty());
     }
 }

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use http_body::{Body as _, Frame, SizeHint};
 use tokio::sync::{mpsc, oneshot};
 
+use super::joining::Mark;
 use crate::http::{Body, BodyError, boxed};
 use crate::store::Ingest;
 
@@ -23,29 +24,35 @@ pub(super) struct Tee {
 struct Copy {
     pieces: mpsc::Sender<Bytes>,
     /// Told when the body ended as it should, or is not what was announced.
-    whole: oneshot::Sender<bool>,
+    whole: oneshot::Sender<Option<Mark>>,
+    /// Made of a body that ended well, before its client can know that and ask again.
+    mark: Box<dyn FnOnce() -> Mark + Send + Sync>,
 }
 
 /// Where the pieces are written down.
 pub(super) struct Writing {
     pieces: mpsc::Receiver<Bytes>,
-    whole: oneshot::Receiver<bool>,
+    whole: oneshot::Receiver<Option<Mark>>,
 }
 
 /// What came of a body.
 pub(super) struct Written {
     pub(super) ingest: Ingest,
     pub(super) length: u64,
-    /// To its end: else the first bytes of it.
-    pub(super) is_whole: bool,
+    /// That it came to its end and is about to be found: else these are the first bytes of it.
+    pub(super) whole: Option<Mark>,
 }
 
 impl Tee {
     /// Of a body of at most this length; a longer one is not what was announced.
-    pub(super) fn of(body: Body, most: u64) -> (Body, Writing) {
+    pub(super) fn of(
+        body: Body,
+        most: u64,
+        mark: impl FnOnce() -> Mark + Send + Sync + 'static,
+    ) -> (Body, Writing) {
         let (pieces, waiting) = mpsc::channel(WAITING);
         let (whole, ended) = oneshot::channel();
-        let tee = Self { body, copy: Some(Copy { pieces, whole }), left: most };
+        let tee = Self { body, copy: Some(Copy { pieces, whole, mark: Box::new(mark) }), left: most };
         (boxed(tee), Writing { pieces: waiting, whole: ended })
     }
 
@@ -62,8 +69,8 @@ impl Tee {
     }
 
     fn end(&mut self, well: bool) {
-        if let Some(copy) = self.copy.take()
-            && copy.whole.send(well).is_err()
+        if let Some(Copy { whole, mark, .. }) = self.copy.take()
+            && whole.send(well.then(mark)).is_err()
         {
             tracing::trace!("nobody writes this part any more");
         }
@@ -131,20 +138,25 @@ impl Writing {
                 .ok()?;
             came(ingest.length());
         }
-        let is_whole = match self.whole.try_recv() {
-            Ok(false) => return None,
-            ended => ended.is_ok(),
+        let whole = match self.whole.try_recv() {
+            Ok(None) => return None,
+            Ok(mark @ Some(_)) => mark,
+            Err(_) => None,
         };
         let length = ingest.length();
-        (length > 0).then_some(Written { ingest, length, is_whole })
+        (length > 0).then_some(Written { ingest, length, whole })
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use http_body_util::{BodyExt as _, StreamBody};
 
+    use super::super::joining::Joining;
     use super::*;
+    use crate::policy::UrlKey;
 
     fn body(pieces: Vec<Result<&'static [u8], &'static str>>) -> Body {
         let frames = pieces.into_iter().map(|piece| match piece {
@@ -155,9 +167,11 @@ mod tests {
     }
 
     async fn passed(pieces: Vec<Result<&'static [u8], &'static str>>, most: u64) -> (usize, bool) {
-        let (body, mut writing) = Tee::of(body(pieces), most);
+        let all = Arc::new(Joining::default());
+        let mark = move || all.begin(UrlKey::from_bytes([1; 32]), 0..most, most);
+        let (body, mut writing) = Tee::of(body(pieces), most, mark);
         let passed = body.collect().await.map_or(0, |body| body.to_bytes().len());
-        (passed, writing.whole.try_recv() == Ok(true))
+        (passed, matches!(writing.whole.try_recv(), Ok(Some(_))))
     }
 
     #[tokio::test]

@@ -36,11 +36,12 @@ impl Engine {
         if !is_wanted || case.want.is_private() || !self.is_most_here(&case, &newest) {
             return;
         }
+        let has_end = newest.range.end == newest.size;
         let engine = self.clone();
         // joined by the drain
         drop(self.0.drain.spawn(async move {
             let is_quiet = tokio::select! {
-                is_quiet = engine.0.asking.quiet(case.url) => is_quiet,
+                is_quiet = engine.0.asking.quiet(case.url, has_end) => is_quiet,
                 () = engine.0.stop.requested() => false,
             };
             if is_quiet && engine.is_most_here(&case, &newest) {

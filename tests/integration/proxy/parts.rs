@@ -37,6 +37,31 @@ fn a_part_is_given_again_and_only_what_lies_inside() {
 }
 
 #[test]
+fn whoever_asks_for_a_part_again_at_once_has_it_from_here() {
+    let (origin, a) = alone();
+    for seed in 0..20 {
+        let script = Script::new(100_000).seed(seed).no_etag().cache_control("max-age=600");
+        let path = format!("/{seed}.bin");
+        let url = origin.serve(&path, script.clone());
+        a.ask(&url).range("-50000").send().assert_slice(&script, 50_000, 100_000);
+        for (range, from, to) in [("-50000", 50_000, 100_000), ("60000-60009", 60_000, 60_010)] {
+            let part = a.ask(&url).range(range).send();
+            part.assert_slice(&script, from, to);
+            assert!(part.is_hit(), "{}", part.cache_status());
+        }
+        assert_eq!(origin.gets(&path).len(), 1);
+        // and the whole goes on with a beginning
+        let (path, script) = (format!("/{seed}.begin"), script);
+        let url = origin.serve(&path, script.clone());
+        a.ask(&url).range("0-59999").send().assert_slice(&script, 0, 60_000);
+        a.get(&url).assert_whole(&script);
+        let ranges: Vec<_> =
+            origin.gets(&path).iter().map(|seen| seen.field("Range").map(str::to_owned)).collect();
+        assert_eq!(ranges[1].as_deref(), Some("bytes=60000-"), "{ranges:?}");
+    }
+}
+
+#[test]
 fn the_last_part_answers_ranges_from_the_end() {
     let (origin, a) = alone();
     let script = Script::new(100_000).cache_control("max-age=600");
