@@ -12,6 +12,7 @@ use crate::admin;
 use crate::fetch::{Release, Trust};
 use crate::peer::Tls;
 use crate::telemetry::check_level;
+use crate::tls;
 
 /// What stops the start, and what is worth a warning.
 pub(super) fn check(config: &Config, sources: &Sources) -> (Vec<Complaint>, Vec<Complaint>) {
@@ -50,7 +51,20 @@ pub fn check_files(config: &Config) -> Vec<Complaint> {
             let error = std::fs::File::open(path).err()?;
             Some(Complaint::about(key, format!("cannot read {}: {error}", path.display())))
         });
-    unreadable.collect()
+    let unreadable: Vec<_> = unreadable.collect();
+    if unreadable.is_empty() { check_contents(config) } else { unreadable }
+}
+
+/// Whether what can be read is what it is named for.
+fn check_contents(config: &Config) -> Vec<Complaint> {
+    let (ca, cert, key) = (&config.origin.ca_file, &config.admin.tls_cert, &config.admin.tls_key);
+    let is_set = |path: &std::path::Path| !path.as_os_str().is_empty();
+    let authority = is_set(ca).then(|| tls::origin_client(Some(ca)).err()).flatten();
+    let own = (is_set(cert) && is_set(key)).then(|| tls::listener(cert, key).err()).flatten();
+    let wrong = [("origin.ca_file", authority), ("admin.tls_cert", own)];
+    let complaint =
+        |(key, error): (&str, Option<tls::TlsError>)| Some(Complaint::about(key, error?.to_string()));
+    wrong.into_iter().filter_map(complaint).collect()
 }
 
 struct Judge {

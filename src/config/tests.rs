@@ -326,3 +326,18 @@ fn a_proxy_open_to_the_world_is_a_warning() {
     let useless = "[proxy]\nlisten = [\"0.0.0.0:8098\"]\n";
     assert_eq!(load_text(useless, &environment()).unwrap().warnings[0].key, "proxy.allow");
 }
+
+#[test]
+fn files_that_hold_something_else_are_complained_of() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = folder.path().join("text");
+    std::fs::write(&text, "no PEM\n").unwrap();
+    let mut config = Config::default();
+    assert!(check_files(&config).is_empty());
+    config.origin.ca_file = text.clone();
+    (config.admin.tls_cert, config.admin.tls_key) = (text.clone(), text);
+    let all: Vec<String> = check_files(&config).iter().map(ToString::to_string).collect();
+    assert_eq!(all.len(), 2, "{all:?}");
+    assert!(all[0].starts_with("origin.ca_file: ") && all[0].contains("certificate authority"), "{all:?}");
+    assert!(all[1].starts_with("admin.tls_cert: ") && all[1].contains("certificate"), "{all:?}");
+}

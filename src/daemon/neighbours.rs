@@ -1,8 +1,9 @@
 //! Joining the site: keys are derived behind the start, then neighbours are served, found and asked.
 
 use std::net::{IpAddr, SocketAddr, TcpListener as StdListener};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 use tokio::net::TcpListener;
@@ -26,6 +27,11 @@ use crate::seal::{BootId, Grants, Sealer, Secret, SiteKeys};
 use crate::shutdown::{Drain, Shutdown};
 use crate::telemetry::Health;
 use crate::tls::Identity;
+
+/// The state folder takes nothing.
+const UNWRITTEN: &str = "state-folder";
+/// How soon it is tried again.
+const AGAIN: Duration = Duration::from_secs(2);
 
 /// What the site needs of the house.
 pub(super) struct Site {
@@ -100,19 +106,51 @@ impl Site {
             if self.round(&lasting, stop.child(), &drain).await? == Ended::Asked {
                 break;
             }
-            let state_dir = self.config.state_dir.clone();
-            let renewed = tokio::task::spawn_blocking(move || Identity::renew(&state_dir)).await;
-            self.identity = renewed.map_err(DaemonError::broken)??;
+            let Some(renewed) = self.written(&stop, Identity::renew).await? else { break };
+            self.identity = renewed;
             tracing::warn!(node = %self.identity.node(), "another node has this node's id: took a new one");
         }
         Ok(())
     }
 
+    /// What has to be on the disk before anybody is told of it; none where the program stops first. A disk that
+    /// refuses costs the neighbours, and not the downloads: it is asked again until it takes it.
+    async fn written<T, E>(
+        &self,
+        stop: &Shutdown,
+        write: fn(&Path) -> Result<T, E>,
+    ) -> Result<Option<T>, DaemonError>
+    where
+        T: Send + 'static,
+        E: std::fmt::Display + Send + 'static,
+    {
+        while !stop.is_requested() {
+            let state_dir = self.config.state_dir.clone();
+            let written = tokio::task::spawn_blocking(move || write(&state_dir)).await;
+            let error = match written.map_err(DaemonError::broken)? {
+                Ok(written) => {
+                    self.health.clear(UNWRITTEN);
+                    return Ok(Some(written));
+                }
+                Err(error) => error,
+            };
+            let folder = self.config.state_dir.display();
+            let fresh =
+                self.health.raise(UNWRITTEN, format!("no neighbours: cannot write to {folder}: {error}"));
+            if fresh {
+                tracing::warn!(%error, "the state folder cannot be written: this node works alone until it can");
+            }
+            tokio::select! {
+                () = tokio::time::sleep(AGAIN) => {}
+                () = stop.requested() => {}
+            }
+        }
+        Ok(None)
+    }
+
     /// One membership under one identity.
     async fn round(&self, lasting: &Lasting, stop: Shutdown, drain: &Drain) -> Result<Ended, DaemonError> {
-        let state_dir = self.config.state_dir.clone();
-        let boot = tokio::task::spawn_blocking(move || BootId::next(&state_dir)).await;
-        let boot = boot.map_err(DaemonError::broken)?.map_err(DaemonError::failed)?;
+        let Some(boot) = self.written(&stop, BootId::next).await? else { return Ok(Ended::Asked) };
         let keys = &lasting.keys;
         let grants = Grants::new(Arc::clone(&self.clock));
         let server = self.server(keys, &grants)?;
@@ -160,7 +198,7 @@ impl Site {
         }
         self.spawn_listeners(&mut tasks, lasting, &server, &stop, drain)?;
         let ended = self.stay(tasks, &discovery, &server, &stop).await;
-        if !client.close(std::time::Duration::from_secs(1)).await {
+        if !client.close(Duration::from_secs(1)).await {
             tracing::debug!("some connections to neighbours did not close in time");
         }
         ended

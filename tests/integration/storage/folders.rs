@@ -8,7 +8,7 @@ use rustix::process::Signal;
 
 use super::alone;
 use crate::support::chaos::{Tmpfs, disk_usage};
-use crate::support::{Larder, MIB, Origin, Script, sha256, wait_until};
+use crate::support::{Larder, MIB, Origin, Script, Site, sha256, wait_until};
 
 #[test]
 fn s10_a_filesystem_without_inodes_costs_the_client_nothing_and_gets_them_back() {
@@ -157,4 +157,26 @@ fn s26_a_lower_limit_holds_after_a_reload_and_serving_goes_on() {
     assert!(!a.blobs().is_empty(), "no more goes than must");
     reader.rest().assert_whole(&scripts[0]);
     a.get(&url(&scripts[7])).assert_whole(&scripts[7]);
+}
+
+#[test]
+fn s12_a_state_folder_that_refuses_costs_the_neighbours_and_not_the_downloads() {
+    let (site, origin) = (Site::new(), Origin::start());
+    let b = Larder::new("b").peers(&site).start();
+    let mut a = Larder::new("a").peers(&site).ready_to_start();
+    // as a full disk does, between two other writes: the count of starts cannot be written
+    let in_its_way = a.state_dir().join("boot.new");
+    std::fs::create_dir_all(&in_its_way).unwrap();
+    std::fs::set_permissions(a.state_dir(), std::fs::Permissions::from_mode(0o700)).unwrap();
+    a.spawn();
+    a.wait_ready();
+    wait_until("it to say so", || a.status()["health"]["status"] == "degraded");
+    for n in 0..3 {
+        let script = Script::new(100_000).seed(n);
+        a.get(&origin.serve(&format!("/{n}.bin"), script.clone())).assert_whole(&script);
+    }
+    assert!(a.peers().is_empty());
+    std::fs::remove_dir(&in_its_way).unwrap();
+    a.meets(&b);
+    wait_until("health to be well again", || a.status()["health"]["status"] == "ok");
 }
