@@ -112,15 +112,10 @@ fn plan_a_hit(bencher: Bencher<'_, '_>) {
 
 fn record(number: u64) -> BlobRecord {
     BlobRecord {
-        digest: Digest::of(&number.to_be_bytes()),
-        size: 1,
         inode: 1,
         ctime_ns: 1,
-        stored_at: NOON,
-        last_used: NOON,
-        hits: 0,
         first_hand: true,
-        guarded: false,
+        ..BlobRecord::new(Digest::of(&number.to_be_bytes()), 1, NOON)
     }
 }
 

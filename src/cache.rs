@@ -238,15 +238,12 @@ impl Cache {
         let now = self.0.clock.now();
         let held = self.0.index.blob(&committed.digest);
         self.add_row(BlobRecord {
-            digest: committed.digest,
-            size: committed.stamp.size,
             inode: committed.stamp.inode,
             ctime_ns: committed.stamp.ctime_ns,
-            stored_at: now,
-            last_used: now,
             hits: held.as_ref().map_or(0, |held| held.hits),
             first_hand: how.first_hand || held.as_ref().is_some_and(|held| held.first_hand),
             guarded: self.stays_guarded(&committed.digest, how),
+            ..BlobRecord::new(committed.digest, committed.stamp.size, now)
         });
         for over in ["disk-full", "disk"] {
             self.0.health.clear(over);

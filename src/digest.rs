@@ -18,8 +18,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::Digest as _;
 use subtle::ConstantTimeEq as _;
 
-/// A SHA-256 value.
-#[derive(Clone, Copy, PartialOrd, Ord)]
+/// A SHA-256 value. The default one is that of nothing known: it stands where a whole is made before its name is.
+#[derive(Clone, Copy, Default, PartialOrd, Ord)]
 pub struct Digest([u8; 32]);
 
 /// Why a digest could not be read.

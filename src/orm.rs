@@ -44,7 +44,7 @@ mod writer;
 mod tests;
 
 pub use condition::{Condition, Operator, Place};
-pub use engine::{Action, Engine, Operation, Outcome};
+pub use engine::{Action, Engine, Operation, Outcome, Prepared};
 pub use error::{DbError, Kind};
 pub use feed::{Change, Feed, News};
 pub use field::{Cell, CellSource, Codec, Field, FieldError, Json, KeyParts, Plain, SqlType};
@@ -59,6 +59,8 @@ pub use schema::{ColumnSpec, Schema, Step, TableSpec};
 pub use select::{Select, Sort};
 pub use shape::Shape;
 pub use shared::Shared;
+#[cfg(feature = "sqlcipher")]
+pub use sqlite::FileKey;
 pub use sqlite::{Care, Database};
 pub use writer::{Changes, Writer};
 

@@ -165,15 +165,12 @@ fn fill(home: &Path, count: u64) {
         std::fs::create_dir_all(file.parent().unwrap()).unwrap();
         std::fs::File::create(&file).unwrap().set_len(100_000 + number % 1000).unwrap();
         index.put_blob(BlobRecord {
-            digest,
-            size: 100_000 + number % 1000,
             inode: number + 1,
             ctime_ns: 1_796_000_000_000_000_000,
-            stored_at: now,
             last_used: Timestamp(now.0 + number),
             hits: number % 7,
             first_hand: true,
-            guarded: false,
+            ..BlobRecord::new(digest, 100_000 + number % 1000, now)
         });
         index.put_resource(answer(number, digest, now));
         if number % 20_000 == 19_999 {

@@ -37,17 +37,8 @@ struct Bench {
 
 /// Five blobs and a ban, as they could be anywhere.
 fn api(done: &Arc<Mutex<Vec<String>>>) -> Api {
-    let blob = |byte: u8| BlobRecord {
-        digest: Digest::of(&[byte]),
-        size: 1,
-        inode: 0,
-        ctime_ns: 0,
-        stored_at: Timestamp(0),
-        last_used: Timestamp(0),
-        hits: 0,
-        first_hand: true,
-        guarded: false,
-    };
+    let blob =
+        |byte: u8| BlobRecord { first_hand: true, ..BlobRecord::new(Digest::of(&[byte]), 1, Timestamp(0)) };
     let peer = || PeerRecord {
         node: NodeId::from_bytes([8; 16]).to_string(),
         name: "box2".to_owned(),

@@ -24,17 +24,7 @@ impl Cache {
         store.scan(|digest, stamp| {
             if !index.seen(&digest) {
                 added += 1;
-                self.add_row(BlobRecord {
-                    digest,
-                    size: stamp.size,
-                    inode: 0,
-                    ctime_ns: 0,
-                    stored_at: now,
-                    last_used: now,
-                    hits: 0,
-                    first_hand: false,
-                    guarded: false,
-                });
+                self.add_row(BlobRecord::new(digest, stamp.size, now));
                 if added.is_multiple_of(STEP) {
                     index.flush();
                 }

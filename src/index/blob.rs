@@ -26,7 +26,7 @@ const STEP: usize = 1024;
 
 crate::record! {
     /// What is known about one blob. A hint: the blob exists when its file opens with this size.
-    #[derive(Debug, Clone, PartialEq, Eq)]
+    #[derive(Debug, Clone, Default, PartialEq, Eq)]
     pub struct BlobRecord in "blobs" [without_rowid], columns BlobColumns {
         key {
             /// SHA-256 of the bytes, which is the blob's name.
@@ -48,6 +48,13 @@ crate::record! {
         first_hand: bool,
         /// Whether it came in answer to credentials: neighbours get it by digest only.
         guarded: bool,
+    }
+}
+
+impl BlobRecord {
+    /// One that came now, with nothing more to be said of it.
+    pub fn new(digest: Digest, size: u64, now: Timestamp) -> Self {
+        Self { digest, size, stored_at: now, last_used: now, ..Self::default() }
     }
 }
 
@@ -293,15 +300,10 @@ impl Blobs {
             database.transaction(|_database| {
                 some.iter().filter(|blob| !self.is_pending(&blob.digest)).try_for_each(|blob| {
                     rows.upsert(&BlobRecord {
-                        digest: blob.digest,
-                        size: blob.size,
-                        inode: 0,
-                        ctime_ns: 0,
-                        stored_at: blob.last_used,
-                        last_used: blob.last_used,
                         hits: u64::from(blob.again),
                         first_hand: blob.first_hand,
                         guarded: blob.guarded,
+                        ..BlobRecord::new(blob.digest, blob.size, blob.last_used)
                     })
                 })
             })?;

@@ -133,24 +133,58 @@ const BLOCKS: &str = r#"CREATE TABLE "blocks" (
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::path::Path;
 
-    /// A table that was lifted step by step is the table that is made anew.
+    use rusqlite::Connection;
+
+    use super::*;
+    use crate::orm::Database;
+
+    /// What a file holds: columns with all that is said of them but their place, which the steps may have put at the
+    /// end, and indexes.
+    fn shape(path: &Path) -> Vec<String> {
+        let connection = Connection::open(path).unwrap();
+        let columns = "SELECT t.name || ' ' || c.name || ' ' || c.type || ' ' || c.\"notnull\" || ' ' || \
+            coalesce(c.dflt_value, '') || ' ' || c.pk FROM pragma_table_list t JOIN pragma_table_xinfo(t.name) c \
+            WHERE t.type = 'table' AND t.name NOT LIKE 'sqlite%' \
+            UNION ALL SELECT t.name || ' ' || t.wr || t.strict FROM pragma_table_list t WHERE t.name NOT LIKE 'sqlite%' \
+            UNION ALL SELECT sql FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL";
+        let mut statement = connection.prepare(columns).unwrap();
+        let mut all: Vec<String> =
+            statement.query_map([], |row| row.get(0)).unwrap().collect::<Result<_, _>>().unwrap();
+        all.sort();
+        all
+    }
+
+    /// The checks of a table, as its columns and its steps have them.
+    fn checks(path: &Path) -> usize {
+        let connection = Connection::open(path).unwrap();
+        let all = "SELECT group_concat(sql) FROM sqlite_schema WHERE type = 'table'";
+        let text: String = connection.query_row(all, [], |row| row.get(0)).unwrap();
+        text.matches("CHECK (").count()
+    }
+
+    /// Files of every version that was, lifted step by step, are files that are made anew.
     #[test]
-    fn steps_lead_to_the_definitions() {
-        for (schema, steps) in [(INDEX, INDEX.steps), (STATE, STATE.steps)] {
-            let squeezed = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-            let by_steps: Vec<String> = steps.iter().map(|step| squeezed(step.0)).collect();
-            for table in schema.tables {
-                let made = squeezed(&table.create());
-                let created = format!("CREATE TABLE \"{}\"", table.name);
-                if by_steps.iter().any(|step| step.contains(&created)) {
-                    assert!(
-                        made.split(';').all(|one| by_steps.iter().any(|step| step.contains(one.trim()))),
-                        "{}",
-                        table.create()
-                    );
+    fn every_version_leads_to_the_definitions() {
+        let released = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/index-v1");
+        for (schema, file) in [(&INDEX, "index.db"), (&STATE, "state.db")] {
+            let folder = tempfile::tempdir().unwrap();
+            let fresh = folder.path().join("fresh.db");
+            drop(Database::open(&fresh, schema).unwrap());
+            for done in 0..=schema.steps.len() {
+                let path = folder.path().join(format!("{done}.db"));
+                std::fs::copy(released.join(file), &path).unwrap();
+                let connection = Connection::open(&path).unwrap();
+                for step in &schema.steps[..done] {
+                    connection.execute_batch(step.0).unwrap();
                 }
+                let version = i64::try_from(done + 1).unwrap();
+                connection.pragma_update(None, "user_version", version).unwrap();
+                drop(connection);
+                assert!(!Database::open(&path, schema).unwrap().is_fresh());
+                assert_eq!(shape(&path), shape(&fresh), "{file} of version {}", done + 1);
+                assert_eq!(checks(&path), checks(&fresh), "{file} of version {}", done + 1);
             }
         }
     }

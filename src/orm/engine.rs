@@ -37,6 +37,23 @@ pub trait Engine {
 
     /// Deletes the rows that meet a condition; how many.
     fn delete_where(&self, table: &'static TableSpec, condition: &Condition) -> Result<u64, DbError>;
+
+    /// The statements of a table, kept ready for who asks again and again; none where there are none to prepare.
+    fn prepared(&self, _table: &'static TableSpec) -> Option<Box<dyn Prepared + '_>> {
+        None
+    }
+}
+
+/// What is done with single rows of one table, ready to be done at once.
+pub trait Prepared: std::fmt::Debug {
+    /// Hands the row of a key to `take`; false if there is none.
+    fn get(&self, key: &[Cell<'_>], take: &mut dyn FnMut(&dyn CellSource)) -> Result<bool, DbError>;
+
+    /// Adds a row: the cells of all columns. A key that is taken is an error, or with `replaces` has its row replaced.
+    fn put(&self, row: &[Cell<'_>], replaces: bool) -> Result<Outcome, DbError>;
+
+    /// Does what is done meanwhile in one transaction: all of it, or nothing if it fails.
+    fn together(&self, work: &mut dyn FnMut() -> Result<(), DbError>) -> Result<(), DbError>;
 }
 
 /// One thing to do with one row.

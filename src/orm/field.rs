@@ -58,6 +58,11 @@ pub struct FieldError {
 pub trait CellSource {
     /// The cell at this position; [`Cell::Null`] where there is none.
     fn cell(&self, position: usize) -> Cell<'_>;
+
+    /// The same as a row of SQLite, where it is one: its cells are read without asking what it is for each of them.
+    fn as_row(&self) -> Option<&rusqlite::Row<'_>> {
+        None
+    }
 }
 
 /// A type that is a cell by itself.
@@ -106,8 +111,13 @@ pub struct Json;
 
 /// What a primary key consists of: one field, or several.
 pub trait KeyParts {
-    /// The parts, in the order of the key's columns.
-    fn parts(&self) -> Vec<Cell<'_>>;
+    /// Hands the parts to `ask`, in the order of the key's columns.
+    fn with_parts<'k, T>(&'k self, ask: impl FnOnce(&[Cell<'k>]) -> T) -> T;
+
+    /// The parts, to be kept.
+    fn parts(&self) -> Vec<Cell<'_>> {
+        self.with_parts(<[Cell<'_>]>::to_vec)
+    }
 }
 
 // === impl Cell ===
@@ -124,7 +134,13 @@ impl Cell<'_> {
         }
     }
 
+    /// A copy of the value that is owned.
+    pub fn to_owned_cell(&self) -> Cell<'static> {
+        self.borrowed().into_owned()
+    }
+
     /// The same value, without a copy.
+    #[inline]
     pub fn borrowed(&self) -> Cell<'_> {
         match self {
             Self::Null => Cell::Null,
@@ -179,6 +195,7 @@ impl Cell<'_> {
     }
 
     /// The bytes, if it is exactly that many.
+    #[inline]
     pub fn array<const N: usize>(&self, wanted: &'static str) -> Result<[u8; N], FieldError> {
         match self {
             Self::Blob(bytes) => bytes.as_ref().try_into().map_err(|_ignored| self.instead_of(wanted)),
@@ -187,6 +204,7 @@ impl Cell<'_> {
     }
 
     /// The text.
+    #[inline]
     pub fn text(&self, wanted: &'static str) -> Result<&str, FieldError> {
         if let Self::Text(text) = self { Ok(text) } else { Err(self.instead_of(wanted)) }
     }
@@ -238,10 +256,12 @@ impl<T: Field> Codec<T> for Plain {
     const BYTES: Option<usize> = T::BYTES;
     const SHAPE: Shape = T::SHAPE;
 
+    #[inline]
     fn encode(value: &T) -> Cell<'_> {
         value.encode()
     }
 
+    #[inline]
     fn decode(cell: Cell<'_>) -> Result<T, FieldError> {
         T::decode(cell)
     }

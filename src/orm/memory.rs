@@ -8,7 +8,7 @@ use std::fmt;
 use std::ops::ControlFlow;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use super::sqlite::{changed, owned};
+use super::sqlite::owned;
 use super::{
     Action, Cell, CellSource, Change, ColumnSpec, Condition, DbError, Engine, Feed, Operation, Outcome,
     Record, Select, SqlType, TableSpec,
@@ -17,7 +17,7 @@ use super::{
 /// An engine whose rows end with it.
 #[derive(Debug, Default)]
 pub struct Memory {
-    tables: RwLock<HashMap<&'static str, Rows>>,
+    tables: RwLock<Tables>,
     feed: Option<Feed>,
 }
 
@@ -28,6 +28,10 @@ pub struct Computed {
 
 type Row = Arc<[Cell<'static>]>;
 
+/// Few enough that looking through them is quicker than a hash of their names.
+#[derive(Debug, Default)]
+struct Tables(Vec<(&'static str, Rows)>);
+
 #[derive(Debug, Default)]
 struct Rows {
     by_key: BTreeMap<Key, Row>,
@@ -37,10 +41,20 @@ struct Rows {
 
 /// A key in the order of the engines.
 #[derive(Debug, Clone)]
-struct Key(Vec<Cell<'static>>);
+enum Key {
+    One(Cell<'static>),
+    Several(Vec<Cell<'static>>),
+}
 
 /// How to undo one operation.
 type Undo = (&'static TableSpec, Key, Option<Row>);
+
+/// What was done to the rows, as far as somebody wants to know.
+#[derive(Debug, Default)]
+struct Traces {
+    undo: Option<Vec<Undo>>,
+    told: Option<Vec<Change>>,
+}
 
 // === impl Memory ===
 
@@ -58,7 +72,18 @@ impl Memory {
     fn rows<T>(&self, table: &TableSpec, look: impl FnOnce(&Rows) -> T) -> T {
         let tables = self.tables.read().unwrap_or_else(PoisonError::into_inner);
         let none = Rows::default();
-        look(tables.get(table.name).unwrap_or(&none))
+        look(tables.get(table).unwrap_or(&none))
+    }
+
+    /// What is noted while something is done; whether it may have to be undone.
+    fn traces(&self, can_fail_later: bool) -> Traces {
+        Traces { undo: can_fail_later.then(Vec::new), told: self.feed.as_ref().map(|_| Vec::new()) }
+    }
+
+    fn tell(&self, traces: Traces) {
+        if let (Some(feed), Some(told)) = (&self.feed, traces.told) {
+            feed.publish(told);
+        }
     }
 }
 
@@ -91,33 +116,32 @@ impl Engine for Memory {
 
     fn run(&self, operation: &Operation<'_>) -> Result<Outcome, DbError> {
         let mut tables = self.tables.write().unwrap_or_else(PoisonError::into_inner);
-        let (mut undo, mut told) = (Vec::new(), Vec::new());
-        let outcome = tables.entry(operation.table.name).or_default().run(operation, &mut undo, &mut told)?;
-        self.feed.iter().for_each(|feed| feed.publish(std::mem::take(&mut told)));
+        let mut traces = self.traces(false);
+        let outcome = tables.of(operation.table).run(operation, &mut traces)?;
+        self.tell(traces);
         Ok(outcome)
     }
 
     fn apply(&self, batch: &[Operation<'_>]) -> Result<Vec<Outcome>, DbError> {
         let mut tables = self.tables.write().unwrap_or_else(PoisonError::into_inner);
-        let (mut undo, mut told, mut outcomes) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut traces, mut outcomes) = (self.traces(true), Vec::with_capacity(batch.len()));
         for (position, operation) in batch.iter().enumerate() {
-            let rows = tables.entry(operation.table.name).or_default();
-            let done = rows.run(operation, &mut undo, &mut told).map_err(|error| error.at(position));
-            match done.and_then(|outcome| outcome.in_batch(position)) {
+            let done = tables.of(operation.table).run(operation, &mut traces);
+            match done.map_err(|error| error.at(position)).and_then(|outcome| outcome.in_batch(position)) {
                 Ok(outcome) => outcomes.push(outcome),
                 Err(error) => {
-                    undo.into_iter().rev().for_each(|undo| put_back(&mut tables, undo));
+                    traces.undo.into_iter().flatten().rev().for_each(|undo| tables.put_back(undo));
                     return Err(error);
                 }
             }
         }
-        self.feed.iter().for_each(|feed| feed.publish(std::mem::take(&mut told)));
+        self.tell(traces);
         Ok(outcomes)
     }
 
     fn delete_where(&self, table: &'static TableSpec, condition: &Condition) -> Result<u64, DbError> {
         let mut tables = self.tables.write().unwrap_or_else(PoisonError::into_inner);
-        let rows = tables.entry(table.name).or_default();
+        let rows = tables.of(table);
         let gone: Vec<Key> = rows
             .by_key
             .iter()
@@ -125,89 +149,82 @@ impl Engine for Memory {
             .map(|(key, _)| key.clone())
             .collect();
         for key in &gone {
-            rows.remove(table, key);
+            rows.set(table, key.clone(), None);
         }
         if let Some(feed) = &self.feed {
-            feed.publish(gone.iter().map(|key| Change { table, key: key.0.clone(), row: None }).collect());
+            feed.publish(
+                gone.iter().map(|key| Change { table, key: key.parts().to_vec(), row: None }).collect(),
+            );
         }
         Ok(u64::try_from(gone.len()).unwrap_or(u64::MAX))
     }
 }
 
-fn put_back(tables: &mut HashMap<&'static str, Rows>, (table, key, before): Undo) {
-    let rows = tables.entry(table.name).or_default();
-    match before {
-        Some(row) => rows.insert(table, key, row),
-        None => drop(rows.remove(table, &key)),
+// === impl Tables ===
+
+impl Tables {
+    fn get(&self, table: &TableSpec) -> Option<&Rows> {
+        self.0.iter().find(|(name, _)| *name == table.name).map(|(_, rows)| rows)
+    }
+
+    fn of(&mut self, table: &TableSpec) -> &mut Rows {
+        let at = self.0.iter().position(|(name, _)| *name == table.name).unwrap_or(self.0.len());
+        if at == self.0.len() {
+            self.0.push((table.name, Rows::default()));
+        }
+        let (_, rows) = self.0.get_mut(at).expect("there is one of each place");
+        rows
+    }
+
+    fn put_back(&mut self, (table, key, before): Undo) {
+        let rows = self.of(table);
+        match before {
+            Some(row) => drop(rows.set(table, key, Some(row))),
+            None => drop(rows.set(table, key, None)),
+        }
     }
 }
 
 // === impl Rows ===
 
 impl Rows {
-    fn run(
-        &mut self,
-        operation: &Operation<'_>,
-        undo: &mut Vec<Undo>,
-        told: &mut Vec<Change>,
-    ) -> Result<Outcome, DbError> {
+    fn run(&mut self, operation: &Operation<'_>, traces: &mut Traces) -> Result<Outcome, DbError> {
         let table = operation.table;
-        let (key, row, seen) = match &operation.action {
-            Action::Add(row) => {
-                let key = Key::of_row(table, row);
-                if self.by_key.contains_key(&key) {
-                    return Err(DbError::Constraint(format!("the key is taken in {}", table.name)));
-                }
-                (key, Some(row.iter().map(|cell| cell.clone().into_owned()).collect()), None)
-            }
-            Action::Upsert(row) => {
-                let all = row.iter().map(|cell| cell.clone().into_owned()).collect();
-                (Key::of_row(table, row), Some(all), None)
-            }
-            Action::Update { key, changes, seen } => {
-                let key = Key::of(key);
-                let Some(before) = self.by_key.get(&key) else { return Ok(Outcome::Missing) };
-                let mut row: Vec<Cell<'static>> = before.to_vec();
-                for (at, cell) in changes {
-                    row.get_mut(*at).into_iter().for_each(|old| *old = cell.clone().into_owned());
-                }
-                (key, Some(row), *seen)
-            }
-            Action::Delete { key, seen } => (Key::of(key), None, *seen),
+        let (key, seen) = match &operation.action {
+            Action::Add(row) | Action::Upsert(row) => (Key::of_row(table, row), None),
+            Action::Update { key, seen, .. } | Action::Delete { key, seen } => (Key::of(key), *seen),
         };
-        self.set(table, key, row, seen, (undo, told))
-    }
-
-    fn set(
-        &mut self,
-        table: &'static TableSpec,
-        key: Key,
-        row: Option<Vec<Cell<'static>>>,
-        seen: Option<u64>,
-        (undo, told): (&mut Vec<Undo>, &mut Vec<Change>),
-    ) -> Result<Outcome, DbError> {
-        let before = self.by_key.get(&key).cloned();
+        let before = self.by_key.get(&key);
         let counter = table.columns.iter().position(|column| column.is_version);
-        let version = before.as_ref().zip(counter).and_then(|(row, at)| row.get(at).map(version_of));
+        let version = before.zip(counter).and_then(|(row, at)| row.get(at).map(version_of));
         if let (Some(seen), Some(version)) = (seen, version)
             && seen != version
         {
             return Ok(Outcome::Stale);
         }
-        let Some(mut row) = row else {
-            let Some(before) = self.remove(table, &key) else { return Ok(Outcome::Missing) };
-            told.push(Change { table, key: key.0.clone(), row: None });
-            undo.push((table, key, Some(before)));
-            return Ok(Outcome::Done(None));
+        let mut row: Row = match (&operation.action, before) {
+            (Action::Add(_), Some(_)) => {
+                return Err(DbError::Constraint(format!("the key is taken in {}", table.name)));
+            }
+            (Action::Add(row) | Action::Upsert(row), _) => row.iter().map(Cell::to_owned_cell).collect(),
+            (Action::Update { .. } | Action::Delete { .. }, None) => return Ok(Outcome::Missing),
+            (Action::Update { changes, .. }, Some(before)) => {
+                let changed = |at| changes.iter().rev().find(|(changed, _)| *changed == at);
+                let cells = before.iter().enumerate();
+                cells.map(|(at, old)| changed(at).map_or(old, |(_, new)| new).to_owned_cell()).collect()
+            }
+            (Action::Delete { .. }, Some(_)) => {
+                traces.note(table, &key, None, || self.set(table, key.clone(), None));
+                return Ok(Outcome::Done(None));
+            }
         };
         let next = counter.map(|_| version.map_or(1, |version| version + 1));
         if let (Some(at), Some(next)) = (counter, next) {
-            row.get_mut(at).into_iter().for_each(|cell| *cell = Cell::Integer(next.cast_signed()));
+            let cell = Arc::get_mut(&mut row).and_then(|row| row.get_mut(at));
+            cell.into_iter().for_each(|cell| *cell = Cell::Integer(next.cast_signed()));
         }
         self.check(table, &key, &row)?;
-        told.push(changed(table, &row, None));
-        undo.push((table, key.clone(), before));
-        self.insert(table, key, row.into());
+        traces.note(table, &key, Some(&row), || self.set(table, key.clone(), Some(row.clone())));
         Ok(Outcome::Done(next))
     }
 
@@ -228,7 +245,7 @@ impl Rows {
         }
         for (at, column) in unique(table) {
             let value = row.get(at).filter(|value| **value != Cell::Null);
-            let taken = value.and_then(|value| self.by_unique.get(&at)?.get(&Key(vec![value.clone()])));
+            let taken = value.and_then(|value| self.by_unique.get(&at)?.get(&Key::One(value.clone())));
             if taken.is_some_and(|theirs| theirs != key) {
                 return Err(DbError::Constraint(format!("{} is taken in {}", column.name, table.name)));
             }
@@ -236,24 +253,51 @@ impl Rows {
         Ok(())
     }
 
-    fn insert(&mut self, table: &TableSpec, key: Key, row: Row) {
-        self.remove(table, &key);
+    /// Makes this the row of the key, or leaves it without one; the row from before.
+    fn set(&mut self, table: &TableSpec, key: Key, row: Option<Row>) -> Option<Row> {
+        let has_unique = unique(table).next().is_some();
+        if !has_unique {
+            return match row {
+                Some(row) => self.by_key.insert(key, row),
+                None => self.by_key.remove(&key),
+            };
+        }
+        let before = self.by_key.remove(&key);
         for (at, _) in unique(table) {
-            if let Some(value) = row.get(at).filter(|value| **value != Cell::Null) {
-                self.by_unique.entry(at).or_default().insert(Key(vec![value.clone()]), key.clone());
+            let values = self.by_unique.entry(at).or_default();
+            let value_of = |row: &Row| row.get(at).filter(|value| **value != Cell::Null).cloned();
+            if let Some(value) = before.as_ref().and_then(value_of) {
+                values.remove(&Key::One(value));
+            }
+            if let Some(value) = row.as_ref().and_then(value_of) {
+                values.insert(Key::One(value), key.clone());
             }
         }
-        self.by_key.insert(key, row);
+        if let Some(row) = row {
+            self.by_key.insert(key, row);
+        }
+        before
     }
+}
 
-    fn remove(&mut self, table: &TableSpec, key: &Key) -> Option<Row> {
-        let row = self.by_key.remove(key)?;
-        for (at, _) in unique(table) {
-            if let (Some(value), Some(values)) = (row.get(at), self.by_unique.get_mut(&at)) {
-                values.remove(&Key(vec![value.clone()]));
-            }
+// === impl Traces ===
+
+impl Traces {
+    /// Has something done to the row of a key, and notes what.
+    fn note(
+        &mut self,
+        table: &'static TableSpec,
+        key: &Key,
+        row: Option<&Row>,
+        set: impl FnOnce() -> Option<Row>,
+    ) {
+        let before = set();
+        if let Some(told) = &mut self.told {
+            told.push(Change { table, key: key.parts().to_vec(), row: row.map(|row| row.to_vec()) });
         }
-        Some(row)
+        if let Some(undo) = &mut self.undo {
+            undo.push((table, key.clone(), before));
+        }
     }
 }
 
@@ -367,12 +411,29 @@ fn count<'r>(table: &TableSpec, condition: &Condition, rows: impl Iterator<Item 
 
 impl Key {
     fn of(parts: &[Cell<'_>]) -> Self {
-        Self(parts.iter().map(|part| part.clone().into_owned()).collect())
+        match parts {
+            [one] => Self::One(one.to_owned_cell()),
+            several => Self::Several(several.iter().map(Cell::to_owned_cell).collect()),
+        }
     }
 
     fn of_row(table: &TableSpec, row: &[Cell<'_>]) -> Self {
-        let parts = table.columns.iter().zip(row).filter(|(column, _)| column.is_key);
-        Self(parts.map(|(_, cell)| cell.clone().into_owned()).collect())
+        let mut parts =
+            table.columns.iter().zip(row).filter(|(column, _)| column.is_key).map(|(_, cell)| cell);
+        match (parts.next(), parts.next()) {
+            (Some(one), None) => Self::One(one.to_owned_cell()),
+            (first, second) => {
+                let all = first.into_iter().chain(second).chain(parts);
+                Self::Several(all.map(Cell::to_owned_cell).collect())
+            }
+        }
+    }
+
+    fn parts(&self) -> &[Cell<'static>] {
+        match self {
+            Self::One(one) => std::slice::from_ref(one),
+            Self::Several(several) => several,
+        }
     }
 }
 
@@ -392,7 +453,7 @@ impl PartialOrd for Key {
 
 impl Ord for Key {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        let parts = self.0.iter().zip(&other.0).map(|(a, b)| a.order(b));
-        parts.fold(std::cmp::Ordering::Equal, std::cmp::Ordering::then)
+        let mut parts = self.parts().iter().zip(other.parts()).map(|(a, b)| a.order(b));
+        parts.find(|order| order.is_ne()).unwrap_or(std::cmp::Ordering::Equal)
     }
 }

@@ -16,8 +16,16 @@ pub trait Record: Sized + Send + Sync + 'static {
     /// The value of the primary key.
     fn key(&self) -> Self::Key;
 
+    /// The cells of a row.
+    type Cells<'r>: AsRef<[Cell<'r>]> + Into<Vec<Cell<'r>>>;
+
     /// The cells of all columns, in the order of [`TableSpec::columns`].
-    fn encode(&self) -> Vec<Cell<'_>>;
+    fn cells(&self) -> Self::Cells<'_>;
+
+    /// The same, to be kept.
+    fn encode(&self) -> Vec<Cell<'_>> {
+        self.cells().into()
+    }
 
     /// From the cells of all columns.
     fn decode<S: CellSource + ?Sized>(row: &S) -> Result<Self, FieldError>;
@@ -109,8 +117,10 @@ macro_rules! record {
                 $crate::record!(@tuple_of self, $($key),+)
             }
 
-            fn encode(&self) -> Vec<$crate::orm::Cell<'_>> {
-                vec![
+            type Cells<'r> = [$crate::orm::Cell<'r>; <$name as $crate::orm::Record>::TABLE.columns.len()];
+
+            fn cells(&self) -> Self::Cells<'_> {
+                [
                     $( <$crate::record!(@codec $($($key_opt)*)?) as $crate::orm::Codec<$key_ty>>::encode(&self.$key), )+
                     $( <$crate::record!(@codec $($($opt)*)?) as $crate::orm::Codec<$ty>>::encode(&self.$field), )*
                 ]

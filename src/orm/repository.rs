@@ -1,17 +1,19 @@
 //! The rows of one record in an engine: get, add, update, upsert, delete, find, count, page by page.
 
+use std::cell::OnceCell;
 use std::marker::PhantomData;
 use std::ops::ControlFlow;
 
 use super::{
     Action, Cell, CellSource, Column, Database, DbError, Engine, Filter, KeyParts as _, Operation, Outcome,
-    Query, Record, Select,
+    Prepared, Query, Record, Select,
 };
 
-/// The rows of `R` in one engine.
+/// The rows of `R` in one engine. The longer one is kept, the less it costs: its statements stay ready.
 #[derive(Debug)]
 pub struct Repository<'e, R, E: ?Sized = Database> {
     engine: &'e E,
+    prepared: OnceCell<Option<Box<dyn Prepared + 'e>>>,
     record: PhantomData<fn() -> R>,
 }
 
@@ -27,13 +29,13 @@ pub struct Page<R> {
 impl<'e, R: Record, E: Engine + ?Sized> Repository<'e, R, E> {
     /// The rows in this engine.
     pub const fn new(engine: &'e E) -> Self {
-        Self { engine, record: PhantomData }
+        Self { engine, prepared: OnceCell::new(), record: PhantomData }
     }
 
     /// The row of this key.
     pub fn get(&self, key: &R::Key) -> Result<Option<R>, DbError> {
         let mut found = None;
-        self.engine.get(R::table(), &key.parts(), &mut |row| found = Some(decoded(row)))?;
+        self.look(key, &mut |row| found = Some(decoded(row)))?;
         found.transpose()
     }
 
@@ -45,12 +47,27 @@ impl<'e, R: Record, E: Engine + ?Sized> Repository<'e, R, E> {
 
     /// Adds a row; an error of kind [`Constraint`](super::Kind::Constraint) if its key is taken.
     pub fn add(&self, record: &R) -> Result<(), DbError> {
-        self.run(Action::Add(record.encode())).map(drop)
+        self.put(record, false)
     }
 
     /// Adds a row, or replaces the one of its key.
     pub fn upsert(&self, record: &R) -> Result<(), DbError> {
-        self.run(Action::Upsert(record.encode())).map(drop)
+        self.put(record, true)
+    }
+
+    /// Adds rows in one transaction, all or none; the error says which one could not be added.
+    pub fn add_all(&self, records: &[R]) -> Result<(), DbError> {
+        let Some(prepared) = self.prepared() else {
+            let added = records.iter().map(|record| Action::Add(record.encode()));
+            let added = added.map(|action| Operation { table: R::table(), action });
+            return self.engine.apply(&added.collect::<Vec<_>>()).map(drop);
+        };
+        prepared.together(&mut || {
+            let mut each = records.iter().enumerate();
+            each.try_for_each(|(at, record)| {
+                prepared.put(record.cells().as_ref(), false).map(drop).map_err(|error| error.at(at))
+            })
+        })
     }
 
     /// Replaces the row of this key; with `seen` only if it has that version still.
@@ -138,7 +155,28 @@ impl<'e, R: Record, E: Engine + ?Sized> Repository<'e, R, E> {
 
     /// Whether there is a row of this key.
     pub fn exists(&self, key: &R::Key) -> Result<bool, DbError> {
-        self.engine.get(R::table(), &key.parts(), &mut |_row| {})
+        self.look(key, &mut |_row| {})
+    }
+
+    fn look(&self, key: &R::Key, take: &mut dyn FnMut(&dyn CellSource)) -> Result<bool, DbError> {
+        key.with_parts(|key| match self.prepared() {
+            Some(prepared) => prepared.get(key, take),
+            None => self.engine.get(R::table(), key, take),
+        })
+    }
+
+    fn put(&self, record: &R, replaces: bool) -> Result<(), DbError> {
+        let cells = record.cells();
+        let outcome = match self.prepared() {
+            Some(prepared) => prepared.put(cells.as_ref(), replaces),
+            None if replaces => self.run(Action::Upsert(cells.into())),
+            None => self.run(Action::Add(cells.into())),
+        };
+        outcome.map(drop)
+    }
+
+    fn prepared(&self) -> Option<&(dyn Prepared + 'e)> {
+        self.prepared.get_or_init(|| self.engine.prepared(R::table())).as_deref()
     }
 
     fn run(&self, action: Action<'_>) -> Result<Outcome, DbError> {
@@ -159,5 +197,6 @@ impl<'e, R: Record, E: Engine + ?Sized> Repository<'e, R, E> {
 }
 
 fn decoded<R: Record>(row: &dyn CellSource) -> Result<R, DbError> {
-    R::decode(row).map_err(|source| DbError::Field { table: R::TABLE.name, source })
+    let decoded = row.as_row().map_or_else(|| R::decode(row), R::decode);
+    decoded.map_err(|source| DbError::Field { table: R::TABLE.name, source })
 }

@@ -3,6 +3,9 @@
 //! Opening never changes a file that is not ours, not whole, or newer than this program; the caller decides
 //! what becomes of it.
 
+#[cfg(feature = "sqlcipher")]
+mod cipher;
+mod kept;
 mod rows;
 
 use std::cell::RefCell;
@@ -20,6 +23,9 @@ use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 use super::statements::Statements;
 use super::{Change, DbError, Feed, Schema};
 
+#[cfg(feature = "sqlcipher")]
+pub use cipher::FileKey;
+use kept::Kept;
 pub(super) use rows::{changed, owned};
 
 /// How long a statement waits for somebody else's lock before it gives up.
@@ -46,6 +52,9 @@ pub struct Database {
     /// Where committed changes are told, and those that are not committed yet.
     feed: Option<Feed>,
     pending: RefCell<Vec<Change>>,
+    /// What its copies are sealed with too.
+    #[cfg(feature = "sqlcipher")]
+    key: Option<FileKey>,
 }
 
 /// What a commit waits for.
@@ -74,6 +83,21 @@ impl Database {
 
     /// Opens a file, or makes it, with the tables of the schema.
     pub fn open(path: &Path, schema: &Schema) -> Result<Self, DbError> {
+        Self::open_unlocked(path, schema, |_| Ok(()))
+    }
+
+    /// The same with a file that is encrypted at rest.
+    #[cfg(feature = "sqlcipher")]
+    pub fn open_sealed(path: &Path, schema: &Schema, key: &FileKey) -> Result<Self, DbError> {
+        let sealed = Self::open_unlocked(path, schema, |connection| key.unlock(connection))?;
+        Ok(Self { key: Some(key.clone()), ..sealed })
+    }
+
+    fn open_unlocked(
+        path: &Path,
+        schema: &Schema,
+        unlock: impl FnOnce(&Connection) -> Result<(), DbError>,
+    ) -> Result<Self, DbError> {
         // made by us: SQLite would make it readable to everybody. A file that is there is never opened but by
         // SQLite: closing it again would end the locks of every other connection of this process
         match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
@@ -83,6 +107,7 @@ impl Database {
         let length = fs::metadata(path)?.len();
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(path, flags)?;
+        unlock(&connection)?;
         connection.busy_timeout(BUSY_TIMEOUT)?;
         if length > 0 && length <= CHECKED_UP_TO {
             check(&connection)?;
@@ -187,6 +212,10 @@ impl Database {
         }
         OpenOptions::new().write(true).create_new(true).mode(0o600).open(&half)?;
         let mut copy = Connection::open(&half)?;
+        #[cfg(feature = "sqlcipher")]
+        if let Some(key) = &self.key {
+            key.unlock(&copy)?;
+        }
         // all pages in one step: a copy in several would start over whenever somebody writes
         if Backup::new(&self.connection, &mut copy)?.step(-1)? != StepResult::Done {
             return Err(io::Error::other("somebody else holds the lock").into());
@@ -236,7 +265,16 @@ impl Database {
 
     fn around(connection: Connection, path: &Path, fresh: bool) -> Self {
         let (statements, pending) = (RefCell::default(), RefCell::default());
-        Self { connection, path: path.to_owned(), fresh, statements, feed: None, pending }
+        Self {
+            connection,
+            path: path.to_owned(),
+            fresh,
+            statements,
+            feed: None,
+            pending,
+            #[cfg(feature = "sqlcipher")]
+            key: None,
+        }
     }
 }
 

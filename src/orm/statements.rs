@@ -12,6 +12,8 @@ pub(super) struct Statements {
     pub(super) upsert: String,
     pub(super) delete: String,
     pub(super) returning_key: String,
+    /// Where the column stands that counts versions.
+    pub(super) counter: Option<usize>,
 }
 
 impl Statements {
@@ -40,6 +42,7 @@ impl Statements {
             returning_key: format!(" RETURNING {}", keys.join(", ")),
             select,
             add,
+            counter: table.columns.iter().position(|column| column.is_version),
         }
     }
 }

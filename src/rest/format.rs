@@ -111,8 +111,13 @@ impl<'s> Writing<'s> {
                 self.bytes.push(b',');
             }
             let cell = value(self.table, field, row);
-            let text = field_shape(field, &cell).text(&cell);
-            self.bytes.extend_from_slice(quoted(&text).as_bytes());
+            let shape = field_shape(field, &cell);
+            if matches!(cell, Cell::Integer(_)) {
+                // no sign of a spreadsheet's is in a number or a time
+                shape.write_text(&cell, &mut self.bytes);
+            } else {
+                self.bytes.extend_from_slice(quoted(&shape.text(&cell)).as_bytes());
+            }
         }
         self.bytes.extend_from_slice(b"\r\n");
     }

@@ -80,15 +80,12 @@ fn digest(name: u64) -> Digest {
 
 fn blob(name: u64, size: u64, used: u64, hits: u64) -> BlobRecord {
     BlobRecord {
-        digest: digest(name),
-        size,
         inode: 1,
         ctime_ns: 1,
-        stored_at: Timestamp(0),
         last_used: Timestamp(used),
         hits,
         first_hand: true,
-        guarded: false,
+        ..BlobRecord::new(digest(name), size, Timestamp(0))
     }
 }
 

@@ -62,15 +62,10 @@ fn a_blob_takes_less_than_seventy_bytes() {
 #[test]
 fn a_file_is_known_again_by_its_mark() {
     let record = |inode, ctime_ns| BlobRecord {
-        digest: Digest::of(b"a"),
-        size: 5,
         inode,
         ctime_ns,
-        stored_at: Timestamp(0),
-        last_used: Timestamp(0),
-        hits: 0,
         first_hand: true,
-        guarded: false,
+        ..BlobRecord::new(Digest::of(b"a"), 5, Timestamp(0))
     };
     let proved = HeldBlob::of(&record(7, 1_796_040_000_123_456_789));
     assert!(proved.is_file(7, 1_796_040_000_123_456_789, 5));

@@ -12,10 +12,12 @@ use crate::orm::Shape;
 impl Field for i64 {
     const TYPE: SqlType = SqlType::Integer;
 
+    #[inline]
     fn encode(&self) -> Cell<'_> {
         Cell::Integer(*self)
     }
 
+    #[inline]
     fn decode(cell: Cell<'_>) -> Result<Self, FieldError> {
         if let Cell::Integer(number) = cell { Ok(number) } else { Err(cell.instead_of("a whole number")) }
     }
@@ -25,10 +27,12 @@ impl Field for u64 {
     const TYPE: SqlType = SqlType::Integer;
     const SHAPE: Shape = Shape::Unsigned;
 
+    #[inline]
     fn encode(&self) -> Cell<'_> {
         Cell::Integer(self.cast_signed())
     }
 
+    #[inline]
     fn decode(cell: Cell<'_>) -> Result<Self, FieldError> {
         i64::decode(cell).map(i64::cast_unsigned)
     }
@@ -38,10 +42,12 @@ impl Field for u32 {
     const TYPE: SqlType = SqlType::Integer;
     const SHAPE: Shape = Shape::Unsigned;
 
+    #[inline]
     fn encode(&self) -> Cell<'_> {
         Cell::Integer(i64::from(*self))
     }
 
+    #[inline]
     fn decode(cell: Cell<'_>) -> Result<Self, FieldError> {
         let number = i64::decode(cell)?;
         Self::try_from(number).map_err(|_ignored| Cell::Integer(number).instead_of("a 32-bit number"))
@@ -54,10 +60,12 @@ impl Field for i128 {
     const SHAPE: Shape = Shape::Wide;
 
     /// Big-endian with the sign turned over, so that bytes sort as numbers do.
+    #[inline]
     fn encode(&self) -> Cell<'_> {
         Cell::Blob(Cow::Owned((self ^ Self::MIN).to_be_bytes().to_vec()))
     }
 
+    #[inline]
     fn decode(cell: Cell<'_>) -> Result<Self, FieldError> {
         cell.array("16 bytes").map(|bytes| Self::from_be_bytes(bytes) ^ Self::MIN)
     }
@@ -67,10 +75,12 @@ impl Field for bool {
     const TYPE: SqlType = SqlType::Integer;
     const SHAPE: Shape = Shape::Boolean;
 
+    #[inline]
     fn encode(&self) -> Cell<'_> {
         Cell::Integer(i64::from(*self))
     }
 
+    #[inline]
     fn decode(cell: Cell<'_>) -> Result<Self, FieldError> {
         match cell {
             Cell::Integer(0) => Ok(false),
@@ -85,10 +95,12 @@ impl Field for bool {
 impl Field for f64 {
     const TYPE: SqlType = SqlType::Real;
 
+    #[inline]
     fn encode(&self) -> Cell<'_> {
         Cell::Real(*self)
     }
 
+    #[inline]
     fn decode(cell: Cell<'_>) -> Result<Self, FieldError> {
         if let Cell::Real(number) = cell {
             Ok(number)
@@ -101,22 +113,29 @@ impl Field for f64 {
 impl Field for String {
     const TYPE: SqlType = SqlType::Text;
 
+    #[inline]
     fn encode(&self) -> Cell<'_> {
         Cell::Text(Cow::Borrowed(self))
     }
 
+    #[inline]
     fn decode(cell: Cell<'_>) -> Result<Self, FieldError> {
-        cell.text("text").map(str::to_owned)
+        match cell {
+            Cell::Text(text) => Ok(text.into_owned()),
+            Cell::Null | Cell::Integer(_) | Cell::Real(_) | Cell::Blob(_) => Err(cell.instead_of("text")),
+        }
     }
 }
 
 impl Field for Arc<str> {
     const TYPE: SqlType = SqlType::Text;
 
+    #[inline]
     fn encode(&self) -> Cell<'_> {
         Cell::Text(Cow::Borrowed(self))
     }
 
+    #[inline]
     fn decode(cell: Cell<'_>) -> Result<Self, FieldError> {
         cell.text("text").map(Self::from)
     }
@@ -125,10 +144,12 @@ impl Field for Arc<str> {
 impl Field for Vec<u8> {
     const TYPE: SqlType = SqlType::Blob;
 
+    #[inline]
     fn encode(&self) -> Cell<'_> {
         Cell::Blob(Cow::Borrowed(self))
     }
 
+    #[inline]
     fn decode(cell: Cell<'_>) -> Result<Self, FieldError> {
         if let Cell::Blob(bytes) = cell { Ok(bytes.into_owned()) } else { Err(cell.instead_of("bytes")) }
     }
@@ -138,10 +159,12 @@ impl<const N: usize> Field for [u8; N] {
     const TYPE: SqlType = SqlType::Blob;
     const BYTES: Option<usize> = Some(N);
 
+    #[inline]
     fn encode(&self) -> Cell<'_> {
         Cell::Blob(Cow::Borrowed(self))
     }
 
+    #[inline]
     fn decode(cell: Cell<'_>) -> Result<Self, FieldError> {
         cell.array("bytes of the column's length")
     }
@@ -152,10 +175,12 @@ impl Field for Digest {
     const BYTES: Option<usize> = Some(32);
     const SHAPE: Shape = Shape::Digest;
 
+    #[inline]
     fn encode(&self) -> Cell<'_> {
         Cell::Blob(Cow::Borrowed(self.as_bytes()))
     }
 
+    #[inline]
     fn decode(cell: Cell<'_>) -> Result<Self, FieldError> {
         cell.array("the 32 bytes of a digest").map(Self::from_bytes)
     }
@@ -165,10 +190,12 @@ impl Field for StatedKey {
     const TYPE: SqlType = SqlType::Blob;
     const BYTES: Option<usize> = Some(32);
 
+    #[inline]
     fn encode(&self) -> Cell<'_> {
         Cell::Blob(Cow::Borrowed(self.as_bytes()))
     }
 
+    #[inline]
     fn decode(cell: Cell<'_>) -> Result<Self, FieldError> {
         cell.array("the 32 bytes of a digest's key").map(Self::from_bytes)
     }
@@ -177,10 +204,12 @@ impl Field for StatedKey {
 impl Field for Stated {
     const TYPE: SqlType = SqlType::Text;
 
+    #[inline]
     fn encode(&self) -> Cell<'_> {
         Cell::Text(Cow::Owned(self.to_string()))
     }
 
+    #[inline]
     fn decode(cell: Cell<'_>) -> Result<Self, FieldError> {
         let text = cell.text("a digest as algorithm:hex")?;
         Self::parse(text).map_err(|_ignored| cell.instead_of("a digest as algorithm:hex"))
@@ -191,10 +220,12 @@ impl Field for Timestamp {
     const TYPE: SqlType = SqlType::Integer;
     const SHAPE: Shape = Shape::Time;
 
+    #[inline]
     fn encode(&self) -> Cell<'_> {
         Cell::Integer(self.0.cast_signed())
     }
 
+    #[inline]
     fn decode(cell: Cell<'_>) -> Result<Self, FieldError> {
         u64::decode(cell).map(Self)
     }
@@ -204,10 +235,12 @@ impl Field for IpAddr {
     const TYPE: SqlType = SqlType::Text;
     const SHAPE: Shape = Shape::Address;
 
+    #[inline]
     fn encode(&self) -> Cell<'_> {
         Cell::Text(Cow::Owned(self.to_string()))
     }
 
+    #[inline]
     fn decode(cell: Cell<'_>) -> Result<Self, FieldError> {
         cell.text("an IP address")?.parse().map_err(|_ignored| cell.instead_of("an IP address"))
     }
@@ -219,10 +252,12 @@ impl<T: Field> Field for Option<T> {
     const BYTES: Option<usize> = T::BYTES;
     const SHAPE: Shape = T::SHAPE;
 
+    #[inline]
     fn encode(&self) -> Cell<'_> {
         self.as_ref().map_or(Cell::Null, T::encode)
     }
 
+    #[inline]
     fn decode(cell: Cell<'_>) -> Result<Self, FieldError> {
         if cell == Cell::Null { Ok(None) } else { T::decode(cell).map(Some) }
     }
@@ -231,19 +266,22 @@ impl<T: Field> Field for Option<T> {
 // === impl KeyParts ===
 
 impl<A: Field> KeyParts for A {
-    fn parts(&self) -> Vec<Cell<'_>> {
-        vec![self.encode()]
+    #[inline]
+    fn with_parts<'k, T>(&'k self, ask: impl FnOnce(&[Cell<'k>]) -> T) -> T {
+        ask(&[self.encode()])
     }
 }
 
 impl<A: Field, B: Field> KeyParts for (A, B) {
-    fn parts(&self) -> Vec<Cell<'_>> {
-        vec![self.0.encode(), self.1.encode()]
+    #[inline]
+    fn with_parts<'k, T>(&'k self, ask: impl FnOnce(&[Cell<'k>]) -> T) -> T {
+        ask(&[self.0.encode(), self.1.encode()])
     }
 }
 
 impl<A: Field, B: Field, C: Field> KeyParts for (A, B, C) {
-    fn parts(&self) -> Vec<Cell<'_>> {
-        vec![self.0.encode(), self.1.encode(), self.2.encode()]
+    #[inline]
+    fn with_parts<'k, T>(&'k self, ask: impl FnOnce(&[Cell<'k>]) -> T) -> T {
+        ask(&[self.0.encode(), self.1.encode(), self.2.encode()])
     }
 }

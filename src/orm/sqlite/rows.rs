@@ -6,12 +6,12 @@ use std::sync::Arc;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Row, ToSql, params_from_iter};
 
-use super::Database;
+use super::{Database, Kept};
 use crate::orm::dialect::{Dialect, Rendered};
 use crate::orm::statements::{self, Statements};
 use crate::orm::{
-    Action, Cell, CellSource, Change, Column, Condition, DbError, Engine, Field, Operation, Outcome, Record,
-    Select, TableSpec,
+    Action, Cell, CellSource, Change, Column, Condition, DbError, Engine, Field, Operation, Outcome,
+    Prepared, Record, Select, TableSpec,
 };
 
 impl Engine for Database {
@@ -21,11 +21,7 @@ impl Engine for Database {
         key: &[Cell<'_>],
         take: &mut dyn FnMut(&dyn CellSource),
     ) -> Result<bool, DbError> {
-        let mut statement = self.connection.prepare_cached(&self.texts(table).get)?;
-        let mut rows = statement.query(params_from_iter(key))?;
-        let Some(row) = rows.next()? else { return Ok(false) };
-        take(row);
-        Ok(true)
+        self.kept(table).get(key, take)
     }
 
     fn read(
@@ -58,8 +54,8 @@ impl Engine for Database {
     fn run(&self, operation: &Operation<'_>) -> Result<Outcome, DbError> {
         let table = operation.table;
         let outcome = match &operation.action {
-            Action::Add(row) => self.put(table, &self.texts(table).add, row, false)?,
-            Action::Upsert(row) => self.put(table, &self.texts(table).upsert, row, true)?,
+            Action::Add(row) => return self.kept(table).put(row, false),
+            Action::Upsert(row) => return self.kept(table).put(row, true),
             Action::Update { key, changes, seen } => self.update(table, key, changes, *seen)?,
             Action::Delete { key, seen } => self.delete(table, key, *seen)?,
         };
@@ -69,9 +65,18 @@ impl Engine for Database {
 
     fn apply(&self, batch: &[Operation<'_>]) -> Result<Vec<Outcome>, DbError> {
         self.transaction(|database| {
-            let each = batch.iter().enumerate();
-            let each = each.map(|(position, operation)| {
-                database.run(operation).map_err(|error| error.at(position))?.in_batch(position)
+            // rows of one table mostly come one after the other: their statement is not put away in between
+            let mut last: Option<Kept<'_>> = None;
+            let each = batch.iter().enumerate().map(|(position, operation)| {
+                let (Action::Add(row) | Action::Upsert(row)) = &operation.action else {
+                    return database.run(operation).map_err(|error| error.at(position))?.in_batch(position);
+                };
+                let kept = match last.take().filter(|kept| kept.is_of(operation.table)) {
+                    Some(kept) => last.insert(kept),
+                    None => last.insert(database.kept(operation.table)),
+                };
+                let replaces = matches!(operation.action, Action::Upsert(_));
+                kept.put(row, replaces).map_err(|error| error.at(position))?.in_batch(position)
             });
             each.collect()
         })
@@ -97,6 +102,10 @@ impl Engine for Database {
         self.publish_unless_in_transaction();
         Ok(deleted)
     }
+
+    fn prepared(&self, table: &'static TableSpec) -> Option<Box<dyn Prepared + '_>> {
+        Some(Box::new(self.kept(table)))
+    }
 }
 
 impl Database {
@@ -120,36 +129,15 @@ impl Database {
         Ok(())
     }
 
+    fn kept(&self, table: &'static TableSpec) -> Kept<'_> {
+        Kept::new(self, table, self.texts(table))
+    }
+
     fn texts(&self, table: &'static TableSpec) -> Arc<Statements> {
         let mut known = self.statements.borrow_mut();
         Arc::clone(
             known.entry(table.name).or_insert_with(|| Arc::new(Statements::of(table, Dialect::Sqlite))),
         )
-    }
-
-    fn put(
-        &self,
-        table: &'static TableSpec,
-        sql: &str,
-        row: &[Cell<'_>],
-        replaces: bool,
-    ) -> Result<Outcome, DbError> {
-        let mut statement = self.connection.prepare_cached(sql)?;
-        let Some(counter) = table.columns.iter().position(|column| column.is_version) else {
-            statement.execute(params_from_iter(row))?;
-            self.note(|| changed(table, row, None));
-            return Ok(Outcome::Done(None));
-        };
-        let first = Cell::Integer(1);
-        let cells = row.iter().enumerate().map(|(at, cell)| if at == counter { &first } else { cell });
-        let version: i64 = if replaces {
-            statement.query_row(params_from_iter(cells), |row| row.get(0))?
-        } else {
-            statement.execute(params_from_iter(cells))?;
-            1
-        };
-        self.note(|| changed(table, row, Some((counter, version))));
-        Ok(Outcome::Done(Some(version.cast_unsigned())))
     }
 
     fn update(
@@ -253,6 +241,7 @@ pub(in crate::orm) fn changed(
 }
 
 impl ToSql for Cell<'_> {
+    #[inline]
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
         Ok(ToSqlOutput::Borrowed(match self {
             Self::Null => ValueRef::Null,
@@ -265,6 +254,11 @@ impl ToSql for Cell<'_> {
 }
 
 impl CellSource for Row<'_> {
+    fn as_row(&self) -> Option<&Row<'_>> {
+        Some(self)
+    }
+
+    #[inline]
     fn cell(&self, position: usize) -> Cell<'_> {
         match self.get_ref(position) {
             Ok(ValueRef::Integer(number)) => Cell::Integer(number),

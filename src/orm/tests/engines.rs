@@ -211,6 +211,14 @@ fn a_batch_is_whole_or_nothing_in(name: &str, engine: &dyn Engine, feed: Option<
         );
     }
     assert_eq!(ids(engine, &sorted("id", false)), [1, 2, 3, 10], "{name}");
+    let jars = Repository::<Jar, _>::new(engine);
+    let more = |last| [jar(11, None, "{}"), jar(12, Some(2), "{}"), jar(last, None, "{}")];
+    let error = jars.add_all(&more(3)).unwrap_err();
+    assert!(matches!(error, DbError::Batch { position: 2, .. }), "{name}: {error}");
+    jars.add_all(&more(13)).unwrap();
+    assert_eq!(ids(engine, &sorted("id", false)), [1, 2, 3, 10, 11, 12, 13], "{name}");
+    jars.upsert(&jar(12, Some(3), "{}")).unwrap();
+    assert_eq!(jars.get(&12).unwrap().map(|jar| (jar.grams, jar.version)), Some((Some(3), 2)), "{name}");
 }
 
 #[test]
@@ -367,7 +375,7 @@ fn a_lock_from_outside_delays_a_write_and_no_read() {
     let outside = rusqlite::Connection::open(&path).unwrap();
     outside.execute_batch("BEGIN EXCLUSIVE").unwrap();
     std::thread::scope(|scope| {
-        let waiting = scope.spawn(|| jars.add(&jar(2, None, "{}")));
+        let waiting = scope.spawn(|| Repository::<Jar, _>::new(&shared).add(&jar(2, None, "{}")));
         assert!(jars.exists(&1).unwrap());
         assert!(!waiting.is_finished());
         outside.execute_batch("COMMIT").unwrap();
