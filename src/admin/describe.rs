@@ -89,12 +89,16 @@ fn blocks() -> ActionDoc {
     )
 }
 
+/// URLs that are surely some; where many are meant, a star may end them.
+const URL: &str =
+    r"^https?://[a-z0-9]{1,30}(\.[a-z0-9]{1,30}){0,4}(:[1-9][0-9]{0,3})?/[A-Za-z0-9/._~-]{0,200}\*?$";
+
 /// What can be done with the node.
 fn with_the_node() -> Vec<ActionDoc> {
     let duration = json!({"type": ["string", "null"], "pattern": "^[1-9][0-9]{0,3}[smhd]$"});
     let size = json!({"type": ["string", "null"], "pattern": "^[1-9][0-9]{0,6}(KiB|MiB|GiB)$"});
     let address = json!({"type": "string", "anyOf": [{"format": "ipv4"}, {"format": "ipv6"}]});
-    let url = json!({"type": "string", "pattern": "^https?://[a-z0-9]{1,30}(\\.[a-z0-9]{1,30}){0,4}(:[1-9][0-9]{0,3})?/[A-Za-z0-9/._~-]{0,200}\\*?$"});
+    let url = json!({"type": "string", "pattern": URL});
     vec![
         action(
             "POST",
@@ -173,19 +177,22 @@ fn looks() -> Vec<ActionDoc> {
             None,
             (200, Some(settings)),
         ),
-        ActionDoc { query: &[("url", "The whole URL, as a program asks for it.")], ..explanation },
+        ActionDoc { query: &[("url", "The whole URL, as a program asks for it.", URL)], ..explanation },
     ]
 }
 
 /// Logging in and out.
 fn session() -> Vec<ActionDoc> {
     let who = || object(json!({"name": text(), "role": text()}), &["name", "role"]);
-    let login = object(json!({"token": text(), "name": text(), "password": text()}), &[]);
+    let by_token = object(json!({"token": text()}), &["token"]);
+    let by_name = object(json!({"name": text(), "password": text()}), &["name", "password"]);
+    let login = json!({"oneOf": [by_token, by_name]});
+    let open = |action| ActionDoc { is_open: true, ..action };
     let log_in = "Log in with the token, or with name and password, for a cookie";
     vec![
-        action("POST", "/session", log_in, Some(login), (200, Some(who()))),
+        open(action("POST", "/session", log_in, Some(login), (200, Some(who())))),
         action("GET", "/session", "Who one is", None, (200, Some(who()))),
-        action("DELETE", "/session", "Log out", None, (204, None)),
+        open(action("DELETE", "/session", "Log out", None, (204, None))),
     ]
 }
 
@@ -197,10 +204,12 @@ fn answer() -> Value {
     let list = |of: Value| json!({"type": "array", "items": of});
     let size = json!({"type": "integer", "minimum": 0, "maximum": u64::MAX});
     let status = json!({"type": "integer", "minimum": 100, "maximum": 599});
-    let head = object(json!({"status": status, "fields": list(pair(text()))}), &["status", "fields"]);
+    // what is kept of an answer may come from a node that keeps more of it
+    let kept = |members: Value, required: &[&str]| json!({"type": "object", "properties": members, "required": required});
+    let head = kept(json!({"status": status, "fields": list(pair(text()))}), &["status", "fields"]);
     let times =
         json!({"head": head, "request_time": size, "response_time": size, "queried": {"type": "boolean"}});
-    let answer = object(times, &["head", "request_time", "response_time"]);
+    let answer = kept(times, &["head", "request_time", "response_time"]);
     let fields = json!({
         "url_key": key, "resource_key": key, "shown_url": text(), "variance": list(pair(key)),
         "answer": answer, "digest": digest, "size": size, "shareable": {"type": "boolean"},
@@ -231,7 +240,7 @@ fn action(
     takes: Option<Value>,
     gives: (u16, Option<Value>),
 ) -> ActionDoc {
-    ActionDoc { method, path, doc, query: &[], takes, gives }
+    ActionDoc { method, path, doc, query: &[], is_open: false, takes, gives }
 }
 
 fn text() -> Value {

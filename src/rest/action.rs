@@ -11,8 +11,10 @@ pub struct ActionDoc {
     pub path: &'static str,
     /// What it does.
     pub doc: &'static str,
-    /// Its parameters, each with what it is.
-    pub query: &'static [(&'static str, &'static str)],
+    /// Its parameters, each with what it is and the pattern of its values.
+    pub query: &'static [(&'static str, &'static str, &'static str)],
+    /// Whether it is for everybody, with or without a proof of who he is.
+    pub is_open: bool,
     /// The JSON schema of its body, where it takes one; one whose `format` is `binary` is no JSON.
     pub takes: Option<Value>,
     /// The status of success, and the JSON schema of its body, where it has one.

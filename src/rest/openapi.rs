@@ -124,12 +124,12 @@ fn tell_stream(paths: &mut Map<String, Value>) {
     let Some(list) = paths.get_mut(&format!("{BASE}/events")).and_then(|path| path.get_mut("get")) else {
         return;
     };
-    if let Some(parameters) = list.get_mut("parameters").and_then(Value::as_array_mut) {
-        parameters.push(json!({
-            "name": "record", "in": "query", "schema": {"type": "string"},
-            "description": "Changes of these records, with commas between, as they are committed: with \
-                Accept: text/event-stream. Last-Event-ID goes on where an earlier stream ended.",
-        }));
+    // not among the parameters: a stream takes none of a list's, nor a list this one
+    if let Some(Value::String(text)) = list.get_mut("description") {
+        text.push_str(
+            "\n\nWith ?record=blobs,labels alone, the changes of these records are told as they are committed: as a \
+             stream of events, or over a WebSocket. Last-Event-ID goes on where an earlier stream ended.",
+        );
     }
     if let Some(content) = list.pointer_mut("/responses/200/content").and_then(Value::as_object_mut) {
         content.insert("text/event-stream".to_owned(), json!({"schema": {"type": "string"}}));
@@ -271,8 +271,11 @@ fn act(action: &ActionDoc) -> Value {
         members.insert("requestBody".to_owned(), body_of(takes));
     }
     if !action.query.is_empty() {
-        let parameter = |(name, doc): &(&str, &str)| json!({"name": name, "in": "query", "required": true, "description": doc, "schema": {"type": "string"}});
+        let parameter = |(name, doc, pattern): &(&str, &str, &str)| json!({"name": name, "in": "query", "required": true, "description": doc, "schema": {"type": "string", "pattern": pattern}});
         members.insert("parameters".to_owned(), action.query.iter().map(parameter).collect());
+    }
+    if action.is_open {
+        members.insert("security".to_owned(), json!([]));
     }
     operation
 }

@@ -328,3 +328,74 @@ fn ten_minutes_of_events_have_no_gap_and_leave_memory_flat() {
     );
     assert!(memory * 60.0 < 2.0 * MIB as f64);
 }
+
+/// So many clients ask for what is held and what is not, somebody writes, somebody reads long lists, and from outside
+/// the index is locked for three seconds: no download sees any of it.
+fn a_crowd_and_a_lock(clients: usize, rounds: usize) {
+    let origin = Origin::start();
+    let a = Larder::new("a").start();
+    let things: Vec<_> = (0..40)
+        .map(|n| {
+            let script = Script::new(2000 + n).seed(n + 1);
+            (script.clone(), origin.serve(&format!("/crowd/{n}"), script))
+        })
+        .collect();
+    let (held, _) = things.split_at(20);
+    for (script, url) in held {
+        a.get(url).assert_whole(script);
+    }
+    let (stop, asked) = (AtomicBool::new(false), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        let (a, stop, asked, things) = (&a, &stop, &asked, &things);
+        let downloads: Vec<_> = (0..clients)
+            .map(|client| {
+                scope.spawn(move || {
+                    for round in 0..rounds {
+                        let (script, url) = &things[(client * 7 + round) % things.len()];
+                        a.get(url).assert_whole(script);
+                        asked.fetch_add(1, Ordering::Relaxed);
+                    }
+                })
+            })
+            .collect();
+        let writer = scope.spawn(move || {
+            let numbers = (1..).take_while(|_| !stop.load(Ordering::Relaxed));
+            numbers.filter(|number| label(a, "crowd", *number).is_success()).count()
+        });
+        let lists = scope.spawn(move || {
+            let list =
+                || a.admin_ask("GET", "/api/v1/blobs?limit=10000&select=*,resources(*)").send().status == 200;
+            std::iter::repeat_with(list)
+                .take_while(|_| !stop.load(Ordering::Relaxed))
+                .filter(|good| *good)
+                .count()
+        });
+        wait_until("the crowd to be there", || asked.load(Ordering::Relaxed) > clients as u64 / 4);
+        for file in ["index.db", "state.db"] {
+            let outside = rusqlite::Connection::open(a.state_dir().join(file)).unwrap();
+            outside.busy_timeout(Duration::from_secs(10)).unwrap();
+            outside.execute_batch("BEGIN EXCLUSIVE").unwrap();
+            std::thread::sleep(Duration::from_secs(3));
+            outside.execute_batch("COMMIT").unwrap();
+        }
+        downloads.into_iter().for_each(|download| download.join().unwrap());
+        stop.store(true, Ordering::Relaxed);
+        let (writes, lists) = (writer.join().unwrap(), lists.join().unwrap());
+        println!(
+            "{clients} clients, {} downloads, all whole; {writes} writes, {lists} lists",
+            asked.load(Ordering::Relaxed)
+        );
+        assert!(writes > 0 && lists > 0);
+    });
+}
+
+#[test]
+fn thirty_clients_see_nothing_of_a_lock_from_outside() {
+    a_crowd_and_a_lock(30, 20);
+}
+
+#[test]
+#[ignore = "a minute: just endurance"]
+fn three_hundred_clients_see_nothing_of_a_lock_from_outside() {
+    a_crowd_and_a_lock(300, 60);
+}
