@@ -15,7 +15,7 @@ use crate::fetch::ledger::From;
 use crate::fetch::offer::Offer;
 use crate::fetch::origin_side::{Missing, Rest, content_length};
 use crate::fetch::piece::Pieces;
-use crate::http::Body;
+use crate::http::{Body, StoredHead};
 use crate::policy::{self, Answer, NoStore, Variance};
 use crate::store::{Failure, Hold};
 
@@ -257,13 +257,18 @@ impl Transfer {
         Err(Trouble::Final(Failure::Changed))
     }
 
-    /// Whether this answer is of the version that was told: never two strong tags, two sizes, two statuses.
+    /// Whether this answer is of the version that was told: never two tags, two sizes, two statuses, nor two dates
+    /// where there is no tag. A digest that must hold says more than what is not strong.
     fn is_same_answer(&self, head: &http::response::Parts, size: Option<u64>) -> bool {
-        let told = self.running.answer();
-        let tag = head.headers.get(http::header::ETAG).and_then(|tag| tag.to_str().ok());
-        let strong = tag.filter(|tag| tag.starts_with('"'));
+        let (told, now) = (self.running.answer(), StoredHead::keep(head.status, &head.headers));
+        let is_named = self.judge.named().is_some();
+        let same = |name| told.head.get(name) == now.get(name);
         let same_size = self.total.is_none() || size.is_none() || self.total == size;
-        told.head.status() == head.status && told.head.strong_etag() == strong && same_size
+        let same_date = told.head.get("etag").is_some() || same("last-modified");
+        told.head.status == now.status
+            && told.head.strong_etag() == now.strong_etag()
+            && (is_named || (same("etag") && same_date))
+            && same_size
     }
 
     /// The origin gives another answer now: it counts if nobody was told of the one before.
