@@ -328,51 +328,6 @@ impl Index {
         }
     }
 
-    /// All that is blocked, in no order.
-    pub fn blocks(&self) -> Vec<Arc<BlockRecord>> {
-        self.0.state.blocks.all()
-    }
-
-    /// What a thing is blocked for, by its name among what is blocked.
-    pub fn block(&self, thing: &str) -> Option<Arc<BlockRecord>> {
-        self.0.state.blocks.get(&thing.to_owned())
-    }
-
-    /// Whether a blob is blocked. Costs nothing where nothing is.
-    pub fn block_of_blob(&self, digest: &Digest) -> Option<Arc<BlockRecord>> {
-        self.has_blocks().then(|| self.block(&BlockRecord::blob(digest))).flatten()
-    }
-
-    /// Whether a URL is blocked. Costs nothing where nothing is.
-    pub fn block_of_url(&self, url: &UrlKey) -> Option<Arc<BlockRecord>> {
-        self.has_blocks().then(|| self.block(&BlockRecord::url(url))).flatten()
-    }
-
-    /// Whether anything is blocked.
-    pub fn has_blocks(&self) -> bool {
-        self.0.state.blocks.len() > 0
-    }
-
-    /// Blocks a thing; false where too many are blocked already.
-    pub fn put_block(&self, record: BlockRecord) -> bool {
-        let blocks = &self.0.state.blocks;
-        if blocks.len() >= BLOCKS && blocks.get(&record.thing).is_none() {
-            return false;
-        }
-        blocks.put(record);
-        self.0.state_writer.mark();
-        true
-    }
-
-    /// Lets a thing go again; false where it was not blocked.
-    pub fn remove_block(&self, thing: &str) -> bool {
-        let removed = self.0.state.blocks.remove(&thing.to_owned()).is_some();
-        if removed {
-            self.0.state_writer.mark();
-        }
-        removed
-    }
-
     /// The byte at which this client's download of this URL was cut for a wrong digest, if that is still
     /// remembered.
     pub fn cut(&self, client: IpAddr, url: &UrlKey, now: Timestamp) -> Option<u64> {

@@ -31,7 +31,7 @@ pub(super) fn block(node: &ConfigFile, args: &BlockArgs) -> Result<Exit, Failure
 
 pub(super) fn unblock(node: &ConfigFile, args: &ThingArgs) -> Result<Exit, Failure> {
     let client = AdminClient::of(node)?;
-    let by = if args.thing.starts_with("sha256:") { "thing=eq." } else { "url=" };
+    let by = if args.thing.starts_with("sha256:") { "thing=eq." } else { "url=eq." };
     let found: Vec<Value> =
         client.get(&format!("/api/v1/blocks?{by}{}&select=thing,shown", escaped(&args.thing)))?;
     let row = found.first().and_then(|row| Some((row.get("thing")?.as_str()?, row.get("shown")?.as_str()?)));

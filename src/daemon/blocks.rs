@@ -66,11 +66,13 @@ fn thing(text: &str) -> Result<Thing, ActionError> {
     })
 }
 
+/// What whoever is refused is told, on one line.
 fn reason(request: &BlockRequest) -> Result<String, ActionError> {
-    let reason = request.reason.as_deref().map_or(NO_REASON, str::trim);
-    if reason.is_empty() || reason.chars().count() > REASON || reason.chars().any(char::is_control) {
-        let what = format!("a reason is 1 to {REASON} characters on one line");
-        return Err(ActionError::Unreadable(what));
+    let Some(reason) = &request.reason else { return Ok(NO_REASON.to_owned()) };
+    if reason.is_empty() || reason.chars().count() > REASON {
+        return Err(ActionError::Unreadable(format!("a reason has 1 to {REASON} characters")));
     }
-    Ok(reason.to_owned())
+    let one_line: String = reason.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let reason = one_line.trim();
+    Ok(if reason.is_empty() { NO_REASON.to_owned() } else { reason.to_owned() })
 }

@@ -94,27 +94,26 @@ mod tests {
     use super::*;
     use crate::clock::{Clock as _, ManualClock, Timestamp};
 
-    fn key(number: usize) -> UrlKey {
-        let mut bytes = [0; 32];
-        bytes[..8].copy_from_slice(&number.to_le_bytes());
-        UrlKey::from_bytes(bytes)
-    }
-
     #[test]
     fn links_are_remembered_for_a_day_and_the_oldest_go_for_new_ones() {
         let (links, start) = (Behind::default(), ManualClock::new(Timestamp(0)).instant());
         let at = |number: usize| start + Duration::from_millis(u64::try_from(number).unwrap());
         for number in 0..MOST + 10 {
-            links.note(key(number), key(MOST * 2), at(number));
+            links.note(UrlKey::numbered(number), UrlKey::numbered(MOST * 2), at(number));
         }
         assert!(lock(&links.links).len() <= MOST);
-        assert!(!links.leads(&key(0), at(MOST)) && links.leads(&key(MOST), at(MOST)));
-        assert!(!links.leads(&key(MOST), at(MOST) + LASTS));
+        assert!(
+            !links.leads(&UrlKey::numbered(0), at(MOST)) && links.leads(&UrlKey::numbered(MOST), at(MOST))
+        );
+        assert!(!links.leads(&UrlKey::numbered(MOST), at(MOST) + LASTS));
         // what came from there was led to by the URL that gave the link, and by no other
         let digest = Digest::of(b"a");
-        links.found(&key(MOST), digest, at(MOST));
-        assert!(links.has_led(&key(MOST * 2), &digest) && !links.has_led(&key(MOST), &digest));
-        links.found(&key(MOST * 3), Digest::of(b"b"), at(MOST));
-        assert!(!links.has_led(&key(MOST * 2), &Digest::of(b"b")));
+        links.found(&UrlKey::numbered(MOST), digest, at(MOST));
+        assert!(
+            links.has_led(&UrlKey::numbered(MOST * 2), &digest)
+                && !links.has_led(&UrlKey::numbered(MOST), &digest)
+        );
+        links.found(&UrlKey::numbered(MOST * 3), Digest::of(b"b"), at(MOST));
+        assert!(!links.has_led(&UrlKey::numbered(MOST * 2), &Digest::of(b"b")));
     }
 }

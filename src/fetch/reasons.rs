@@ -100,23 +100,17 @@ fn blocked(why: &str) -> String {
 mod tests {
     use super::*;
 
-    fn key(number: usize) -> UrlKey {
-        let mut bytes = [0; 32];
-        bytes[..8].copy_from_slice(&number.to_le_bytes());
-        UrlKey::from_bytes(bytes)
-    }
-
     #[test]
     fn the_last_reason_counts_and_the_oldest_go() {
         let reasons = Reasons::default();
         for number in 0..MOST + 10 {
             let at = Timestamp(u64::try_from(number).unwrap());
-            reasons.note(key(number), Reason { at, kept: false, why: "first".into() });
-            reasons.note(key(number), Reason { at, kept: true, why: number.to_string() });
+            reasons.note(UrlKey::numbered(number), Reason { at, kept: false, why: "first".into() });
+            reasons.note(UrlKey::numbered(number), Reason { at, kept: true, why: number.to_string() });
         }
         assert!(reasons.0.lock().unwrap().len() <= MOST);
-        assert_eq!(reasons.of(&key(0)), None);
-        assert_eq!(reasons.of(&key(MOST)).unwrap().why, MOST.to_string());
+        assert_eq!(reasons.of(&UrlKey::numbered(0)), None);
+        assert_eq!(reasons.of(&UrlKey::numbered(MOST)).unwrap().why, MOST.to_string());
     }
 
     #[test]
@@ -124,7 +118,7 @@ mod tests {
         let reasons = Reasons::default();
         for number in 0..2 * MOST {
             let reason = Reason { at: Timestamp(1), kept: false, why: String::new() };
-            reasons.note(key(number), reason);
+            reasons.note(UrlKey::numbered(number), reason);
         }
         assert!(reasons.0.lock().unwrap().len() <= MOST);
     }

@@ -22,6 +22,14 @@ pub struct UrlKey([u8; 32]);
 pub struct ResourceKey([u8; 32]);
 
 impl UrlKey {
+    /// One of many, for tests.
+    #[cfg(test)]
+    pub(crate) fn numbered(number: usize) -> Self {
+        let mut bytes = [0; 32];
+        bytes[..8].copy_from_slice(&number.to_le_bytes());
+        Self(bytes)
+    }
+
     /// Of a target; query parameters whose name matches one of `ignore_query` (`*` = any characters) are left out.
     pub fn of(target: &Target, ignore_query: &[String]) -> Self {
         let path = without_ignored(target.path(), ignore_query);
