@@ -82,18 +82,18 @@ impl Queries {
         self.open.contains_key(query)
     }
 
-    fn remove(&mut self, query: &QueryId) -> Vec<FindingId> {
-        let Some(gone) = self.open.remove(query) else { return Vec::new() };
-        let findings: Vec<FindingId> =
-            gone.wants.iter().filter(|want| !want.forgotten).map(|want| want.finding).collect();
-        for finding in &findings {
-            self.by_finding.remove(finding);
+    /// Returns the finds that end with it.
+    fn remove(&mut self, query: &QueryId) -> Vec<Want> {
+        let Some(mut gone) = self.open.remove(query) else { return Vec::new() };
+        gone.wants.retain(|want| !want.forgotten);
+        for want in &gone.wants {
+            self.by_finding.remove(&want.finding);
         }
-        findings
+        gone.wants
     }
 
     /// Makes room for one more; returns the finds that end for it.
-    fn make_room(&mut self) -> Vec<FindingId> {
+    fn make_room(&mut self) -> Vec<Want> {
         let mut ended = Vec::new();
         while self.open.len() >= MOST
             && let Some(oldest) = self.order.pop_front()
@@ -202,9 +202,10 @@ impl Engine {
     }
 
     fn ask(&mut self, how: Asking, wants: &[(FindingId, Wanted)], now: Instant) {
-        for ended in self.queries.make_room() {
-            self.close_claim(ended);
-            self.out.extend([Action::Decided(ended), Action::Closed(ended)]);
+        for mut ended in self.queries.make_room() {
+            self.close_claim(ended.finding);
+            ended.decide(&mut self.out);
+            self.out.push(Action::Closed(ended.finding));
         }
         let query = QueryId(self.random.id());
         let starting = self.started + self.wait_max > now;

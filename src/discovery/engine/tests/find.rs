@@ -57,6 +57,25 @@ fn d08_nobody_there_costs_nothing_after_the_first_round() {
 }
 
 #[test]
+fn a_find_that_ends_for_want_of_room_is_not_decided_again() {
+    let mut world = World::new();
+    world.join();
+    world.run(Duration::from_secs(1));
+    let (now, first) = (world.now(), FindingId(10_000));
+    let mut told = Vec::new();
+    for number in 0..5000 {
+        let finding = FindingId(first.0 + number);
+        told.extend(world.nodes[0].engine.find(Asking::Everybody, &[(finding, blob(1))], now));
+        if told.contains(&Action::Closed(first)) {
+            break;
+        }
+    }
+    assert_eq!(told.last(), Some(&Action::Decided(FindingId(first.0 + 1024))));
+    assert!(told.contains(&Action::Closed(first)));
+    assert_eq!(told.iter().filter(|action| **action == Action::Decided(first)).count(), 1);
+}
+
+#[test]
 fn d07_waits_vanish_where_broadcasts_are_swallowed() {
     let mut world = World::with(3);
     world.network.cut_broadcast(true);
