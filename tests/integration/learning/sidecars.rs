@@ -32,7 +32,8 @@ impl Mirrors {
     }
 
     fn node(&self, name: &str) -> Larder {
-        let node = Larder::new(name).peers(&self.site).start();
+        // whoever is asked answers, however late: a busy machine must not make it nobody
+        let node = Larder::new(name).peers(&self.site).set("peers.wait_max", "2s").start();
         self.a.meets(&node);
         node
     }
