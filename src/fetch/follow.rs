@@ -37,7 +37,7 @@ impl Engine {
                 if let Some(range) = case.want.range()
                     && !soon_there(&running, range).await
                 {
-                    return self.part(case).await;
+                    return self.apart(case).await;
                 }
                 let status = status(&case, &running.detail());
                 match self.give_running(&case, running, status).await {
@@ -69,13 +69,23 @@ impl Engine {
             Found::Running(_) | Found::Leave | Found::Failed(_)
                 if case.want.range().is_some() && own.is_none() =>
             {
-                self.part(case).await
+                self.apart(case).await
             }
             Found::Running(_) | Found::Confirmed(_) | Found::Stale(..) | Found::Leave => {
                 self.lead_alone(case, own).await
             }
             Found::Failed(error) => Err(FetchError::Source(error.to_string())),
         }
+    }
+
+    /// A range that nothing running helps with. All of a thing whose digest must hold is judged by that; any other
+    /// range goes to the origin as it is.
+    async fn apart(&self, case: Case) -> Result<Reply, FetchError> {
+        let is_all = case.want.range() == Some(RangeRequest::From { first: 0, last: None });
+        if is_all && case.judge.bound().is_some() {
+            return self.lead_alone(case, None).await;
+        }
+        self.part(case).await
     }
 
     pub(super) async fn lead_alone(
