@@ -1,7 +1,8 @@
 //! How long a find waits: learned from how soon the site's answers come, and nearly nothing where none come.
 //!
 //! The estimate is the mean answer time plus four times its mean deviation, both smoothed, late answers
-//! included: a site that sleeps between radio beacons is waited for, a wired one costs two milliseconds.
+//! included: a site that sleeps between radio beacons is waited for, a wired one costs two milliseconds. A few answers
+//! prove little: the deviation begins wide and shrinks with each of them.
 
 use std::time::Duration;
 
@@ -43,7 +44,7 @@ impl Wait {
         // what is later than a few times the longest wait says nothing about the site
         let sample = elapsed.min(4 * self.most);
         self.learned = Some(match self.learned {
-            None => (sample, sample / 2),
+            None => (sample, (sample / 2).max(self.most / 4)),
             Some((mean, deviation)) => {
                 let error = mean.abs_diff(sample);
                 ((mean * 7 + sample) / 8, (deviation * 3 + error) / 4)
@@ -82,6 +83,18 @@ mod tests {
         assert!(wait.deadline() > Duration::from_millis(120), "{:?}", wait.deadline());
         wait.answered(Duration::from_secs(600));
         assert!(wait.deadline() <= MOST);
+    }
+
+    #[test]
+    fn one_quick_answer_does_not_make_the_next_late_one_a_silence() {
+        let mut wait = Wait::new(MOST);
+        let waits: Vec<u128> = (0..10)
+            .map(|_| {
+                wait.answered(Duration::from_micros(300));
+                wait.deadline().as_millis()
+            })
+            .collect();
+        assert!(waits[0] == 250 && waits[4] > 60 && waits[9] < 25, "{waits:?}");
     }
 
     #[test]

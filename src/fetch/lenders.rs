@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::engine::{Case, Engine};
-use super::neighbours::Neighbours;
+use super::neighbours::{Haste, Neighbours};
 use super::offer::{LendError, Lender, Offer, Way};
 use crate::digest::Stated;
 use crate::discovery::Wanted;
@@ -34,11 +34,11 @@ impl Engine {
 impl Lenders {
     /// Those that hold a thing whole, and mORMot peers that are receiving it; the site's nodes first. Each of the
     /// two networks is waited for as long as it says, at the same time.
-    pub(super) async fn holders(&self, stated: &Stated) -> Vec<Offer> {
+    pub(super) async fn holders(&self, stated: &Stated, haste: Haste) -> Vec<Offer> {
         let wanted = stated.sha256().map_or_else(|| Wanted::Stated(stated.key()), Wanted::Blob);
         let site = async {
             match &self.site {
-                Some(site) => site.holders(wanted).await,
+                Some(site) => site.holders(wanted, haste).await,
                 None => Vec::new(),
             }
         };

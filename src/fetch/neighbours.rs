@@ -29,6 +29,15 @@ pub struct Neighbours {
     noted: Option<(Measures, SharedClock)>,
 }
 
+/// Who waits while neighbours are asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Haste {
+    /// A client.
+    Client,
+    /// Nobody: a download runs meanwhile.
+    Beside,
+}
+
 impl Neighbours {
     /// Finds through `discovery`, reads through `client`.
     pub fn new(discovery: Discovery, client: Client) -> Self {
@@ -132,10 +141,15 @@ impl Neighbours {
         self.discovery.quarantine(node);
     }
 
-    /// Those that hold a thing whole, in the order they came; waits as long as discovery says.
-    pub(super) async fn holders(&self, wanted: Wanted) -> Vec<Offer> {
+    /// Those that hold a thing whole, in the order they came; waits as long as discovery says, or beside a download
+    /// until the latest answer may be here.
+    pub(super) async fn holders(&self, wanted: Wanted, haste: Haste) -> Vec<Offer> {
         let began = self.noted.as_ref().map(|(_, clock)| clock.instant());
-        let mut offers = alike(self.discovery.find(wanted).decided().await);
+        let mut finding = self.discovery.find(wanted);
+        let mut offers = alike(finding.decided().await);
+        if haste == Haste::Beside && offers.is_empty() {
+            offers = self.late(&mut finding).await;
+        }
         if offers.is_empty() {
             offers = self.holders_beyond(wanted).await;
         }
@@ -143,6 +157,20 @@ impl Neighbours {
             measures.found(!offers.is_empty(), clock.instant().saturating_duration_since(began));
         }
         offers
+    }
+
+    /// The first that answers after a find was decided.
+    async fn late(&self, finding: &mut Finding) -> Vec<Offer> {
+        let first = async {
+            while let Some(offer) = finding.next().await {
+                let offers = alike(vec![offer]);
+                if !offers.is_empty() {
+                    return offers;
+                }
+            }
+            Vec::new()
+        };
+        tokio::time::timeout(self.patience(), first).await.unwrap_or_default()
     }
 
     /// Those on other networks: whom the catalogue names is asked, and the first that has it answers.

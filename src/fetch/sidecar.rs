@@ -14,6 +14,7 @@ use http::{Method, StatusCode};
 use tokio::sync::oneshot;
 
 use super::engine::{Case, Engine};
+use super::neighbours::Haste;
 use super::offer::Offer;
 use super::origin_side::Upstream;
 use super::piece::Pieces;
@@ -152,7 +153,7 @@ impl Engine {
         for (key, by) in [(list, &sidecars.list), (own, &sidecars.own)] {
             let Some(stated) = self.sidecar(case, key, by, modified).await else { continue };
             let Some(lenders) = self.lenders(case) else { break };
-            let mut offers = lenders.holders(&stated).await;
+            let mut offers = lenders.holders(&stated, Haste::Beside).await;
             offers.retain(|offer| offer.holding.size.is_none_or(|size| size == total));
             if !offers.is_empty() {
                 tracing::debug!(url = %case.want.target, %by, "a neighbour holds what a checksum file names");

@@ -6,6 +6,7 @@ use crate::fetch::error::FetchError;
 use crate::fetch::flight::{FlightKey, Found, Part};
 use crate::fetch::follow::{SOON, soon_there};
 use crate::fetch::judge::WHOLE;
+use crate::fetch::neighbours::Haste;
 use crate::fetch::outcome::{CacheStatus, Given, Reply};
 use crate::index::ResourceRecord;
 use crate::policy::{self, Plan};
@@ -196,7 +197,7 @@ impl Engine {
         let is_worth = |size: Option<u64>| near || size.is_some_and(|size| size <= WHOLE);
         match (self.judge_without_origin(case).asked(), self.lenders(case), self.neighbours(case)) {
             (Some(stated), Some(lenders), _) => {
-                lenders.holders(&stated).await.iter().any(|offer| is_worth(offer.holding.size))
+                lenders.holders(&stated, Haste::Client).await.iter().any(|offer| is_worth(offer.holding.size))
             }
             (None, _, Some(neighbours)) if self.word_for(case).witnesses == Some(1) => {
                 let offers = neighbours.ask_url(case.url).decided().await;

@@ -12,7 +12,7 @@ use crate::fetch::error::FetchError;
 use crate::fetch::judge::Judge;
 use crate::fetch::ledger::From;
 use crate::fetch::lenders::Lenders;
-use crate::fetch::neighbours::{self, Neighbours, version_key};
+use crate::fetch::neighbours::{self, Haste, Neighbours, version_key};
 use crate::fetch::settings::Trust;
 use crate::fetch::transfer::{Follow, Source, Transfer};
 use crate::http::{Body, StoredHead};
@@ -80,7 +80,7 @@ impl Lead {
         let (Some(lenders), Some(stated)) = (self.engine.lenders(&self.case), judge.asked()) else {
             return Ok(None);
         };
-        let offers = lenders.holders(&stated).await;
+        let offers = lenders.holders(&stated, Haste::Client).await;
         let transfer = self.read_from(&lenders, judge, offers).await?;
         Ok(transfer.map(|transfer| Outcome::Transfer(Box::new(transfer))))
     }

@@ -12,7 +12,7 @@ use crate::ecosystem;
 use crate::fetch::error::FetchError;
 use crate::fetch::judge::Judge;
 use crate::fetch::ledger::From;
-use crate::fetch::neighbours::{self, Version, version_key};
+use crate::fetch::neighbours::{self, Haste, Version, version_key};
 use crate::fetch::offer::Offer;
 use crate::fetch::transfer::{Begin, Rivals, Source, Transfer};
 use crate::http::{Body, StoredHead};
@@ -94,7 +94,7 @@ impl Lead {
         let head = &arriving.answer.head;
         let lenders = self.engine.lenders(&self.case)?;
         if let Some((judge, stated)) = self.judge_of_head(head) {
-            let offers = lenders.holders(&stated).await;
+            let offers = lenders.holders(&stated, Haste::Client).await;
             return (!offers.is_empty()).then_some((judge, offers));
         }
         let key = version_key(&self.case.url, &arriving.variance, head);
