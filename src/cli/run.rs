@@ -2,7 +2,7 @@
 
 use super::{Exit, Failure, RunArgs, output};
 use crate::clock::SystemClock;
-use crate::config::{Environment, load, load_secrets};
+use crate::config::{Complaints, Config, Environment, check_files, load, load_secrets};
 use crate::daemon::{DaemonError, Start, run as run_daemon};
 use crate::telemetry::{Logging, provisional};
 
@@ -22,15 +22,20 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit, Failure> {
         tracing::info!("no site secret: this node works alone");
     }
     let (secrets, mormot) = (secrets.secrets, secrets.mormot);
+    let in_force = loaded.config.clone();
     let (config, origins, file) = (loaded.config, loaded.sources, loaded.file);
     let start = Start { config, origins, file, secrets, mormot, logging };
-    run_daemon(start).map(|()| Exit::Done).map_err(|error| failure(&error))
+    run_daemon(start).map(|()| Exit::Done).map_err(|error| failure(&error, &in_force))
 }
 
-fn failure(error: &DaemonError) -> Failure {
+/// Where a file that the configuration names is at fault, that is what must be mended: starting again is of no use.
+fn failure(error: &DaemonError, config: &Config) -> Failure {
     if error.is_port_taken() {
         return Failure::new(Exit::PortTaken, error.to_string())
             .hint("stop the program that has the port (`ss -ltnp` shows it), or choose another one in the configuration");
     }
-    Failure::new(Exit::Failed, error.to_string())
+    match check_files(config) {
+        wrong if wrong.is_empty() => Failure::new(Exit::Failed, error.to_string()),
+        wrong => Complaints(wrong).into(),
+    }
 }

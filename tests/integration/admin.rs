@@ -190,6 +190,23 @@ fn an_admin_port_off_loopback_wants_tls() {
     assert!(checked.said().contains("tls_cert"), "{}", checked.said());
 }
 
+#[test]
+fn a_certificate_that_is_none_is_a_fault_of_the_configuration() {
+    let a = Larder::new("a").ready_to_start();
+    let file = a.home().join("no.pem");
+    std::fs::write(&file, "no certificate\n").unwrap();
+    for (table, keys, named) in [
+        ("admin", &["tls_cert", "tls_key"][..], "admin.tls_cert"),
+        ("origin", &["ca_file"][..], "origin.ca_file"),
+    ] {
+        let a = keys.iter().fold(Larder::new("b"), |node, key| {
+            node.set(&format!("{table}.{key}"), file.display().to_string())
+        });
+        let said = a.ready_to_start().cli(&["run"]).assert_code(78).said();
+        assert!(said.contains(named) && said.contains("no.pem"), "{said}");
+    }
+}
+
 /// The lines that the log has of downloads, as JSON.
 fn download_lines(a: &Larder) -> Vec<serde_json::Value> {
     let log = a.log();
