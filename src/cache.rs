@@ -37,7 +37,7 @@ use crate::clock::SharedClock;
 use crate::digest::Digest;
 use crate::index::{BlobRecord, HeldBlob, Index, ResourceRecord};
 use crate::policy::{ResourceKey, UrlKey};
-use crate::store::{Blob, Committed, Ingest, Store, StoreError};
+use crate::store::{Blob, Committed, Ingest, Stamp, Store, StoreError};
 use crate::telemetry::Health;
 
 pub use limits::{Config, MinFree};
@@ -81,8 +81,17 @@ struct Inner {
     parts: Parts,
     /// Blobs found damaged.
     damaged: AtomicU64,
-    /// Blobs about to be committed, and whether they are guarded.
-    arrived: RwLock<HashMap<Digest, (Blob, bool)>>,
+    /// Blobs about to be committed.
+    arrived: RwLock<HashMap<Digest, Arrived>>,
+}
+
+/// A blob that can be read already, while the disk takes its time.
+#[derive(Debug, Clone)]
+struct Arrived {
+    blob: Blob,
+    guarded: bool,
+    /// Of its file from when it had its name.
+    stamp: Option<Stamp>,
 }
 
 /// The sums the status pages show.
@@ -170,7 +179,7 @@ impl Cache {
     /// The size of a blob that is probably held; only opening it tells.
     pub fn holds(&self, digest: &Digest) -> Option<u64> {
         self.0.store.as_ref()?;
-        let arrived = || self.arrived(digest).map(|blob| blob.size());
+        let arrived = || self.arrived(digest).map(|arrived| arrived.blob.size());
         self.0.index.held(digest).map(|held| held.size).or_else(arrived)
     }
 
@@ -201,18 +210,18 @@ impl Cache {
     pub fn announce(&self, ingest: &Ingest, digest: Digest, how: Provenance) {
         let guarded = self.stays_guarded(&digest, how);
         let mut arrived = self.0.arrived.write().unwrap_or_else(PoisonError::into_inner);
-        arrived.insert(digest, (ingest.as_blob(digest), guarded));
+        arrived.insert(digest, Arrived { blob: ingest.as_blob(digest), guarded, stamp: None });
     }
 
-    fn arrived(&self, digest: &Digest) -> Option<Blob> {
+    fn arrived(&self, digest: &Digest) -> Option<Arrived> {
         let arrived = self.0.arrived.read().unwrap_or_else(PoisonError::into_inner);
-        arrived.get(digest).map(|(blob, _)| blob.clone())
+        arrived.get(digest).cloned()
     }
 
     /// Whether a blob came in answer to credentials, and nobody's but its origin's word gives it out.
     pub fn is_guarded(&self, digest: &Digest) -> bool {
         let arrived = self.0.arrived.read().unwrap_or_else(PoisonError::into_inner);
-        let arriving = arrived.get(digest).map(|(_, guarded)| *guarded);
+        let arriving = arrived.get(digest).map(|arrived| arrived.guarded);
         arriving.unwrap_or_else(|| self.0.index.held(digest).is_some_and(|held| held.guarded))
     }
 
@@ -234,7 +243,12 @@ impl Cache {
         if self.0.index.block_of_blob(&ingest.digest()).is_some() {
             return Err(StoreError::Blocked(ingest.digest()));
         }
-        let committed = ingest.commit().inspect_err(|error| self.note_trouble(error))?;
+        let digest = ingest.digest();
+        let named = |stamp| {
+            let mut arrived = self.0.arrived.write().unwrap_or_else(PoisonError::into_inner);
+            arrived.entry(digest).and_modify(|arrived| arrived.stamp = Some(stamp));
+        };
+        let committed = ingest.commit(named).inspect_err(|error| self.note_trouble(error))?;
         let now = self.0.clock.now();
         let held = self.0.index.blob(&committed.digest);
         self.add_row(BlobRecord {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use super::Cache;
+use super::{Arrived, Cache};
 use crate::digest::Digest;
 use crate::index::HeldBlob;
 use crate::store::{Blob, End, Growing, Stamp};
@@ -64,8 +64,11 @@ impl Handles {
 impl Cache {
     /// Opens a blob; none if it is not held. What turns out missing or short is forgotten.
     pub async fn open_blob(&self, digest: &Digest) -> Option<Opened> {
-        if let Some(arrived) = self.arrived(digest) {
-            return Some(Opened::Proven(arrived));
+        if let Some(Arrived { blob, stamp, .. }) = self.arrived(digest) {
+            // until it has its name nobody else can reach it
+            let is_same = stamp.is_none_or(|stamp| Stamp::of(blob.file()).is_ok_and(|now| now == stamp));
+            let proving = || Opened::Proving(blob.clone(), self.prove(&blob));
+            return Some(if is_same { Opened::Proven(blob) } else { proving() });
         }
         let held = self.0.index.held(digest)?;
         let (blob, stamp) = match self.kept(digest) {

@@ -96,7 +96,7 @@ async fn verify_finds_rot_that_no_stamp_shows() {
     fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
     fs::write(&path, b"abd").unwrap();
     // as if the rot had come from below the filesystem: the record shows what the file shows now
-    let stamp = crate::store::Stamp::of(&fs::File::open(&path).unwrap()).unwrap();
+    let stamp = Stamp::of(&fs::File::open(&path).unwrap()).unwrap();
     let mut record = (*cache.index().blob(&digest).unwrap()).clone();
     (record.inode, record.ctime_ns) = (stamp.inode, stamp.ctime_ns);
     cache.index().put_blob(record);
@@ -221,7 +221,7 @@ fn a_pass_proves_what_is_right_and_takes_away_what_is_not() {
     };
     assert_eq!((look(&good), look(&bad)), (Verdict::Right, Verdict::Rotten));
     assert_eq!((cache.holds(&good), cache.holds(&bad), cache.damaged()), (Some(4), None, 1));
-    let stamp = crate::store::Stamp::of(&fs::File::open(lab.blob_path(&good)).unwrap()).unwrap();
+    let stamp = Stamp::of(&fs::File::open(lab.blob_path(&good)).unwrap()).unwrap();
     assert_eq!(cache.index().blob(&good).unwrap().ctime_ns, stamp.ctime_ns, "the record was renewed");
     assert_eq!(fs::read(lab.folder.path().join("cache/quarantine").join(bad.hex())).unwrap(), b"BAD!");
     assert_eq!(lab.health.troubles()[0].code, "rot");

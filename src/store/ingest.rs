@@ -187,8 +187,9 @@ impl Ingest {
         })
     }
 
-    /// Makes it a blob: sync, rename, sync the folder. The caller has judged the digest.
-    pub fn commit(mut self) -> Result<Committed, StoreError> {
+    /// Makes it a blob: sync, rename, sync the folder. The caller has judged the digest, and is told what the file is
+    /// like as soon as it has its name.
+    pub fn commit(mut self, named: impl FnOnce(Stamp)) -> Result<Committed, StoreError> {
         self.store.owned()?;
         let digest = self.digest();
         let layout = &self.store.0.layout;
@@ -200,12 +201,14 @@ impl Ingest {
         // from the rename on others can reach the file: what they do to it before it is stamped must not be stamped
         let proved = self.file.metadata().map_err(StoreError::io("stat", &from))?;
         fs::rename(&from, &to).map_err(StoreError::io("rename", &from))?;
+        // at once, not after the folder's sync, which may take a while
+        let stamp = Stamp::of_same(&self.file, &proved).map_err(StoreError::io("stat", &to))?;
+        named(stamp);
         recovery::drop_record(layout, &self.id);
         self.armed = false;
         self.store.0.staged.fetch_sub(self.length(), Ordering::Relaxed);
         let folder = File::open(&shelf).map_err(StoreError::io("open", &shelf))?;
         self.sync(&folder, &shelf)?;
-        let stamp = Stamp::of_same(&self.file, &proved).map_err(StoreError::io("stat", &to))?;
         Ok(Committed { digest, stamp })
     }
 

@@ -1,5 +1,7 @@
 //! The store on a temporary folder.
 
+use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
+
 use bytes::Bytes;
 
 use super::*;
@@ -18,7 +20,7 @@ fn staging_is_empty(store: &Store) -> bool {
 fn commit(store: &Store, bytes: &[u8]) -> Committed {
     let mut ingest = store.begin().unwrap();
     ingest.append(bytes).unwrap();
-    ingest.commit().unwrap()
+    ingest.commit(|_| {}).unwrap()
 }
 
 #[tokio::test]
@@ -50,6 +52,23 @@ fn what_happens_to_a_file_before_it_is_stamped_is_not_stamped() {
     let touched = file.metadata().unwrap().modified().unwrap() + std::time::Duration::from_millis(20);
     file.set_modified(touched).unwrap();
     assert_eq!(Stamp::of_same(&file, &proved).unwrap(), Stamp { size: 1000, ..Stamp::default() });
+}
+
+#[test]
+fn a_change_after_a_file_has_its_name_shows_though_its_time_is_set_back() {
+    let (_folder, store) = store();
+    let mut ingest = store.begin().unwrap();
+    ingest.append(b"abc").unwrap();
+    let path = blob_path(store.folder(), &Digest::of(b"abc"));
+    let committed = ingest.commit(|_| {
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        let file = File::options().write(true).open(&path).unwrap();
+        let before = file.metadata().unwrap().modified().unwrap();
+        file.write_all_at(b"x", 1).unwrap();
+        file.set_modified(before).unwrap();
+    });
+    let (_blob, stamp) = store.blob(&Digest::of(b"abc")).unwrap().unwrap();
+    assert_ne!(stamp, committed.unwrap().stamp);
 }
 
 #[test]
@@ -96,7 +115,7 @@ fn a_partial_is_resumed_only_where_its_prefix_is_right() {
     assert!(store.resume(&bad, None).unwrap().is_none());
     let mut ingest = store.resume(&good, Some(Algorithm::Md5)).unwrap().unwrap();
     ingest.append(b"!").unwrap();
-    assert_eq!(ingest.commit().unwrap().digest, Digest::of(b"good bytes!"));
+    assert_eq!(ingest.commit(|_| {}).unwrap().digest, Digest::of(b"good bytes!"));
     assert!(staging_is_empty(&store));
 }
 
@@ -160,7 +179,7 @@ async fn c06_readers_at_any_offset_wait_for_the_rest() {
     }
     let digest = writer.found().await.unwrap().unwrap().digest;
     let late = tokio::spawn(all(growing.follow(7, None)));
-    assert_eq!(writer.complete(digest).unwrap().commit().unwrap().digest, Digest::of(b"abcdefghi"));
+    assert_eq!(writer.complete(digest).unwrap().commit(|_| {}).unwrap().digest, Digest::of(b"abcdefghi"));
     let mut got = Vec::new();
     for reader in readers.into_iter().chain([late]) {
         got.push(String::from_utf8(reader.await.unwrap().unwrap()).unwrap());

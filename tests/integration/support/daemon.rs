@@ -205,6 +205,8 @@ impl Larder {
         let path = self.blob_path(digest);
         wait_until(&format!("{digest} in the store of {}", self.name), || path.exists());
         wait_until("its transfer to be written down", || !self.has_finishing_transfer());
+        let row = format!("/api/v1/blobs/{digest}");
+        wait_until("its row", || self.admin_ask("GET", &row).send().is_success());
         path
     }
 
