@@ -14,11 +14,16 @@ use crate::store::{Ingest, StoreError};
 const SLACK: u64 = 100;
 /// A sweep removes so many blobs before it lets others have their turn.
 const STEP: u64 = 64;
+/// For so many bytes room is made before the first of them is here. For what is larger it is made as they come:
+/// an origin that only announces much empties no cache.
+const AHEAD: u64 = 64 * 1024 * 1024;
 
 /// Bytes promised to running transfers, and files that are unlinked but still open.
 #[derive(Debug, Default)]
 pub(super) struct Space {
     reserved: Arc<AtomicU64>,
+    /// What running transfers announced beyond what is promised to them.
+    announced: Arc<AtomicU64>,
     unlinked: Mutex<Vec<(Weak<File>, u64)>>,
     /// One eviction at a time: two would each free room for both.
     turn: Mutex<()>,
@@ -29,6 +34,9 @@ pub(super) struct Space {
 pub struct Reservation {
     reserved: Arc<AtomicU64>,
     bytes: u64,
+    /// What it will ask for yet, and where that is counted.
+    to_come: u64,
+    announced: Arc<AtomicU64>,
 }
 
 /// By how much limits are passed.
@@ -99,17 +107,56 @@ impl Reservation {
     /// Hands the promise over; nothing is promised here any more.
     #[must_use]
     pub fn take(&mut self) -> Self {
-        Self { reserved: Arc::clone(&self.reserved), bytes: std::mem::take(&mut self.bytes) }
+        let (bytes, to_come) = (std::mem::take(&mut self.bytes), std::mem::take(&mut self.to_come));
+        let (reserved, announced) = (Arc::clone(&self.reserved), Arc::clone(&self.announced));
+        Self { reserved, bytes, to_come, announced }
+    }
+
+    /// So much more of what was announced is promised now.
+    fn came(&mut self, bytes: u64) {
+        let came = bytes.min(self.to_come);
+        self.to_come -= came;
+        self.announced.fetch_sub(came, Ordering::SeqCst);
     }
 }
 
 impl Drop for Reservation {
     fn drop(&mut self) {
         self.reserved.fetch_sub(self.bytes, Ordering::SeqCst);
+        self.announced.fetch_sub(self.to_come, Ordering::SeqCst);
     }
 }
 
 impl Cache {
+    /// Starts storing a thing that is announced to be of this size, or of unknown size. Where it could never find
+    /// room, with what others announced, nothing is evicted for it; else room is made for its beginning, and
+    /// [`Cache::extend`] makes more as it grows. Blocks on the disk.
+    pub fn begin_arriving(&self, size: Option<u64>) -> Result<(Ingest, Reservation), NoRoom> {
+        let to_come = size.unwrap_or(0).saturating_sub(AHEAD);
+        if to_come == 0 {
+            return self.begin(size);
+        }
+        let announced = &self.0.space.announced;
+        if !self.0.config.load().admits(to_come + AHEAD) {
+            return Err(NoRoom::TooLarge);
+        }
+        if !self.could_take(to_come + AHEAD)? {
+            return Err(NoRoom::Full);
+        }
+        let (ingest, mut reservation) = self.begin(Some(AHEAD))?;
+        announced.fetch_add(to_come, Ordering::SeqCst);
+        reservation.to_come = to_come;
+        Ok((ingest, reservation))
+    }
+
+    /// Whether evicting could make room for this much beyond what running transfers announced.
+    fn could_take(&self, bytes: u64) -> Result<bool, StoreError> {
+        let _turn = self.turn();
+        let announced = self.0.space.announced.load(Ordering::SeqCst);
+        let over = self.over(bytes.saturating_add(announced), None)?;
+        Ok(over.bytes <= self.evictable_bytes().saturating_add(self.0.partials.bytes()))
+    }
+
     /// Starts storing a thing of this size, or of unknown size, making room for it. Blocks on the disk.
     pub fn begin(&self, size: Option<u64>) -> Result<(Ingest, Reservation), NoRoom> {
         let reservation = self.reserve(size.unwrap_or(0)).inspect_err(|refused| {
@@ -133,16 +180,20 @@ impl Cache {
         let _turn = self.turn();
         self.make_room(bytes)?;
         self.0.space.reserved.fetch_add(bytes, Ordering::SeqCst);
-        Ok(Reservation { reserved: Arc::clone(&self.0.space.reserved), bytes })
+        let Space { reserved, announced, .. } = &self.0.space;
+        let (reserved, announced) = (Arc::clone(reserved), Arc::clone(announced));
+        Ok(Reservation { reserved, bytes, to_come: 0, announced })
     }
 
-    /// A thing of unknown size has grown to `bytes`: promises room for it. Blocks on the disk.
+    /// A thing has grown to `bytes`: promises room for it. Blocks on the disk.
     pub fn extend(&self, reservation: &mut Reservation, bytes: u64) -> Result<(), NoRoom> {
         if !self.0.config.load().admits(bytes) {
             return Err(NoRoom::TooLarge);
         }
         let mut more = self.reserve(bytes.saturating_sub(reservation.bytes))?;
-        reservation.bytes += std::mem::take(&mut more.bytes);
+        let bytes = std::mem::take(&mut more.bytes);
+        reservation.bytes += bytes;
+        reservation.came(bytes);
         Ok(())
     }
 

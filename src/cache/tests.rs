@@ -120,6 +120,24 @@ async fn s03_room_is_made_by_evicting_and_never_beyond_the_limit() {
 }
 
 #[tokio::test]
+async fn who_only_announces_much_evicts_little() {
+    const MIB: u64 = 1024 * 1024;
+    let lab = Lab::new();
+    let cache = lab.open(200 * MIB);
+    let kept: Vec<Digest> = (1..=4).map(|n| add(&cache, &[n; 40 * 1024].repeat(1024))).collect();
+    let held = |cache: &Cache| kept.iter().filter(|digest| cache.holds(digest).is_some()).count();
+    let (_ingest, mut room) = cache.begin_arriving(Some(180 * MIB)).unwrap();
+    assert_eq!((room.bytes(), held(&cache)), (64 * MIB, 3));
+    // what is announced counts for the next one, and what could never find room evicts nothing
+    assert!(matches!(cache.begin_arriving(Some(70 * MIB)), Err(NoRoom::Full)));
+    assert_eq!(held(&cache), 3);
+    cache.extend(&mut room, 180 * MIB).unwrap();
+    assert_eq!((room.bytes(), held(&cache)), (180 * MIB, 0));
+    drop(room);
+    assert!(cache.begin_arriving(Some(150 * MIB)).is_ok());
+}
+
+#[tokio::test]
 async fn s04_a_thing_larger_than_the_cache_evicts_nothing() {
     let lab = Lab::new();
     let cache = lab.open(100);

@@ -47,7 +47,7 @@ impl Lead {
         let resumed = tokio::task::spawn_blocking(move || match kept {
             Some(record) => cache.resume(&record, Some(size), beside),
             // nothing from the beginning on is here, but something further on
-            None => cache.begin(Some(size)).map(|(mut ingest, reservation)| {
+            None => cache.begin_arriving(Some(size)).map(|(mut ingest, reservation)| {
                 ingest.reckon(beside);
                 Some((ingest, reservation))
             }),

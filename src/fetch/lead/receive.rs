@@ -118,7 +118,7 @@ impl Lead {
 
     pub(super) async fn begin(&self, total: Option<u64>) -> Result<(Ingest, Reservation), NoRoom> {
         let cache = self.engine.0.cache.clone();
-        let begun = tokio::task::spawn_blocking(move || cache.begin(total)).await;
+        let begun = tokio::task::spawn_blocking(move || cache.begin_arriving(total)).await;
         begun.unwrap_or(Err(NoRoom::ReadOnly))
     }
 

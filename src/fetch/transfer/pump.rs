@@ -26,6 +26,8 @@ const LARGE_REST: u64 = 64 * 1024 * 1024;
 const WORTH_MOVING: u64 = 4 * 1024 * 1024;
 /// Room for a thing of unknown size is asked for in steps.
 const STEP: u64 = 8 * 1024 * 1024;
+/// The same where the size is known.
+const LARGE_STEP: u64 = 32 * 1024 * 1024;
 
 /// Why the pump stopped.
 pub(super) enum Stop {
@@ -180,9 +182,7 @@ impl Transfer {
         if let Some(stop) = self.after_write(written) {
             return Some(stop);
         }
-        if self.total.is_none() {
-            self.extend(after).await;
-        }
+        self.extend(after).await;
         if is_here {
             return Some(Stop::Here);
         }
@@ -215,15 +215,18 @@ impl Transfer {
         }
     }
 
-    /// A thing of unknown size needs more room; where there is none, the rest passes through.
+    /// A large thing, or one of unknown size, needs more room; where there is none, the rest passes through.
     async fn extend(&mut self, after: u64) {
-        let needed = after.next_multiple_of(STEP);
-        if !self.writer.is_storing() || after + STEP / 2 < self.reservation.bytes() {
+        let promised = self.reservation.bytes();
+        let step = if self.total.is_some() { LARGE_STEP } else { STEP };
+        let is_enough = after + step / 2 < promised || self.total.is_some_and(|total| promised >= total);
+        if !self.writer.is_storing() || is_enough {
             return;
         }
+        let needed = (after.next_multiple_of(step) + step).min(self.total.unwrap_or(u64::MAX));
         let (cache, mut reservation) = (self.engine.0.cache.clone(), self.reservation.take());
         let extended = tokio::task::spawn_blocking(move || {
-            let result = cache.extend(&mut reservation, needed + STEP);
+            let result = cache.extend(&mut reservation, needed);
             (reservation, result)
         });
         let Ok((reservation, result)) = extended.await else { return };
