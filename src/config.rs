@@ -24,7 +24,7 @@ pub use check::check_files;
 pub use complaint::{Complaint, Complaints, Place};
 pub use environment::{Environment, SYSTEM_FILE};
 pub use load::{Loaded, Source, Sources, load};
-pub use secret::{Secrets, load_secrets};
+pub use secret::{Secrets, load_index_key, load_secrets};
 pub use sections::{IndexConfig, PeersConfig};
 pub use show::{redacted, show};
 pub use values::{ListenAt, ValueError};
@@ -145,6 +145,7 @@ impl Config {
             ("admin.socket", &mut self.admin.socket),
             ("admin.tls_cert", &mut self.admin.tls_cert),
             ("admin.tls_key", &mut self.admin.tls_key),
+            ("index.key_file", &mut self.index.key_file),
             ("index.catalogue_password_file", &mut self.index.catalogue_password_file),
             ("index.catalogue_ca_file", &mut self.index.catalogue_ca_file),
         ]

@@ -17,6 +17,8 @@
 //! path of a download waits for; [`LabelRecord`] lives there alone. [`PeerRecord`] and [`PinRecord`] are
 //! definitions without a table: how others' knowledge is shown.
 //!
+//! With a key ([`FileKey`]) both files are encrypted at rest; plain ones are sealed with it when they are opened.
+//!
 //! Promises: what was marked before [`Index::flush`] is on disk after it, whole batches or nothing. A URL has
 //! at most 16 variants; answers, expectations, bans and cuts are bounded, the oldest go first. Opening a small index
 //! reads it; a large one (above 8 MiB) is read while the node serves already ([`behind`]), and what is not in memory
@@ -56,7 +58,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::clock::{SharedClock, Timestamp};
 use crate::digest::{Algorithm, Digest, Stated, StatedKey};
-use crate::orm::{Feed, Query, Repository, Shared, Writer};
+use crate::orm::{Feed, FileKey, Query, Repository, Shared, Writer};
 use crate::policy::{ResourceKey, UrlKey};
 use crate::telemetry::Health;
 
@@ -106,18 +108,29 @@ struct Inner {
 impl Index {
     /// Opens both databases in the state folder and reads them; makes what is missing. Blocks.
     pub fn open(state_dir: &Path, clock: SharedClock, health: Health) -> Result<(Self, Opened), IndexError> {
-        let folder = open::Folder::new(state_dir)?;
+        Self::open_sealed(state_dir, None, clock, health)
+    }
+
+    /// The same with files that are encrypted at rest, where there is a key; plain ones are sealed with it.
+    pub fn open_sealed(
+        state_dir: &Path,
+        key: Option<&FileKey>,
+        clock: SharedClock,
+        health: Health,
+    ) -> Result<(Self, Opened), IndexError> {
+        let folder = open::Folder::new(state_dir, key)?;
         let (feed, now) = (Feed::new(), clock.now());
+        // first what is never made anew: with a wrong key neither file is touched
+        let (state_database, state) = folder.state(now, &feed)?;
         let (database, shelf) = folder.index(now, &feed)?;
         let opened = Opened { fresh: database.is_fresh() };
-        let (state_database, state) = folder.state(now, &feed)?;
         let (shelf, state) = (Arc::new(shelf), Arc::new(state));
         let start = |result: std::io::Result<Writer>| result.map(Arc::new).map_err(IndexError::Thread);
         let writer = start(Writer::start(database, Arc::clone(&shelf), health.clone(), "index"))?;
         let state_writer = start(Writer::start(state_database, Arc::clone(&state), health, "state"))?;
-        let (path, state_path) = folder.paths();
-        let rows = Shared::new(&path, &migrations::INDEX, Arc::clone(&writer), Arc::clone(&clock));
-        let state_rows = Shared::new(&state_path, &migrations::STATE, Arc::clone(&state_writer), clock);
+        let (at, state_at) = (shelf.at(), state.at());
+        let rows = Shared::new(at, &migrations::INDEX, Arc::clone(&writer), Arc::clone(&clock));
+        let state_rows = Shared::new(state_at, &migrations::STATE, Arc::clone(&state_writer), clock);
         let behind = if shelf.blobs.is_filled() {
             Behind::done()
         } else {
@@ -430,7 +443,7 @@ impl Index {
     /// Copies `state.db` to `state.db.backup` while it is in use; once a day is enough. Blocks.
     pub fn backup_state(&self) -> Result<PathBuf, IndexError> {
         self.0.state_writer.flush();
-        open::backup(self.0.state_rows.path())
+        open::backup(self.0.state_rows.at())
     }
 
     /// Writes what is left and ends the threads; false if something could not be written. What is marked

@@ -59,9 +59,7 @@ pub use schema::{ColumnSpec, Schema, Step, TableSpec};
 pub use select::{Select, Sort};
 pub use shape::Shape;
 pub use shared::Shared;
-#[cfg(feature = "sqlcipher")]
-pub use sqlite::FileKey;
-pub use sqlite::{Care, Database};
+pub use sqlite::{Care, Database, FileKey, Location};
 pub use writer::{Changes, Writer};
 
 /// For tests of rooms that use a real server.

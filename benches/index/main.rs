@@ -135,7 +135,10 @@ fn ours_in(mode: Mode, path: &Path, schema: &'static Schema) -> Database {
     let database = match mode.kept {
         Kept::File => Database::open(path, schema),
         #[cfg(feature = "sqlcipher")]
-        Kept::Encrypted => Database::open_sealed(path, schema, &larder::orm::FileKey::new(&[7; 32])),
+        Kept::Encrypted => {
+            let key = larder::orm::FileKey::new(&[7; 32]);
+            Database::open(larder::orm::Location::from(path).sealed_with(Some(key)), schema)
+        }
         Kept::Memory => Database::memory(schema),
     };
     database.unwrap().with_care(mode.care).unwrap()

@@ -7,8 +7,8 @@ use serde_json::json;
 use super::args::{ConfigAction, ConfigArgs, ConfigFileArgs};
 use super::{ConfigFile, Exit, Failure, Output, output};
 use crate::config::{
-    Complaint, Complaints, Config, DEFAULT_FILE, Environment, Loaded, check_files, load, load_secrets,
-    redacted, show,
+    Complaint, Complaints, Config, DEFAULT_FILE, Environment, Loaded, check_files, load, load_index_key,
+    load_secrets, redacted, show,
 };
 
 pub(super) fn run(node: &ConfigFile, args: &ConfigArgs) -> Result<Exit, Failure> {
@@ -58,9 +58,14 @@ pub(super) fn judge(
     let loaded = load(file, environment)?;
     let mut wrong = check_files(&loaded.config);
     let mut warnings = loaded.warnings.clone();
-    match load_secrets(&loaded.config, &environment.clone().of_service(loaded.file.as_deref())) {
+    let environment = environment.clone().of_service(loaded.file.as_deref());
+    match load_secrets(&loaded.config, &environment) {
         Ok(found) => warnings.extend(found.warnings),
         Err(complaints) => wrong.extend(complaints.0),
+    }
+    match load_index_key(&loaded.config, &environment) {
+        Ok(key) => warnings.extend(key.and_then(|(_, warning)| warning)),
+        Err(complaint) => wrong.push(complaint),
     }
     if wrong.is_empty() { Ok((loaded, warnings)) } else { Err(Complaints(wrong)) }
 }

@@ -2,7 +2,7 @@
 
 use super::{Exit, Failure, RunArgs, output};
 use crate::clock::SystemClock;
-use crate::config::{Complaints, Config, Environment, check_files, load, load_secrets};
+use crate::config::{Complaints, Config, Environment, check_files, load, load_index_key, load_secrets};
 use crate::daemon::{DaemonError, Start, run as run_daemon};
 use crate::telemetry::{Logging, provisional};
 
@@ -11,8 +11,11 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit, Failure> {
     let environment = Environment::of_process();
     let provisional = provisional();
     let loaded = load(args.node.as_deref(), &environment)?;
-    let secrets = load_secrets(&loaded.config, &environment.of_service(loaded.file.as_deref()))?;
-    for warning in loaded.warnings.iter().chain(&secrets.warnings) {
+    let environment = environment.of_service(loaded.file.as_deref());
+    let secrets = load_secrets(&loaded.config, &environment)?;
+    let key = load_index_key(&loaded.config, &environment).map_err(|wrong| Complaints(vec![wrong]))?;
+    let (index_key, open_key) = key.unzip();
+    for warning in loaded.warnings.iter().chain(&secrets.warnings).chain(open_key.iter().flatten()) {
         output::warn(&warning.to_string(), &warning.hint);
     }
     let logging = Logging::start(&loaded.config.log, SystemClock::shared());
@@ -24,7 +27,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit, Failure> {
     let (secrets, mormot) = (secrets.secrets, secrets.mormot);
     let in_force = loaded.config.clone();
     let (config, origins, file) = (loaded.config, loaded.sources, loaded.file);
-    let start = Start { config, origins, file, secrets, mormot, logging };
+    let start = Start { config, origins, file, secrets, mormot, index_key, logging };
     run_daemon(start).map(|()| Exit::Done).map_err(|error| failure(&error, &in_force))
 }
 

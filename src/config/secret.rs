@@ -11,6 +11,7 @@ use zeroize::Zeroizing;
 use super::complaint::{Complaint, Complaints, Place};
 use super::{Config, Environment};
 use crate::mormot;
+use crate::orm::FileKey;
 use crate::seal::Secret;
 
 /// The secrets of a site.
@@ -89,6 +90,31 @@ fn sending(
     // Systemd closes its credentials to others by itself, and shows them with modes of its own.
     let there = credential.exists();
     there.then(|| (credential.display().to_string(), file("", &credential).map(|(secret, _)| (secret, None))))
+}
+
+/// What the files of the index are sealed with, from `index.key_file` or systemd's credential `larder.index-key`, and a
+/// warning if everybody can read it. Blocking.
+pub fn load_index_key(
+    config: &Config,
+    environment: &Environment,
+) -> Result<Option<(FileKey, Option<Complaint>)>, Complaint> {
+    const KEY: &str = "index.key_file";
+    const HOW: &str = "make one with `openssl rand -hex 32 >FILE`";
+    let named = Some(config.index.key_file.clone()).filter(|path| !path.as_os_str().is_empty());
+    let credential = environment.credentials().map(|folder| folder.join("larder.index-key"));
+    let is_named = named.is_some();
+    let Some(path) = named.or_else(|| credential.filter(|path| path.exists())) else { return Ok(None) };
+    if !FileKey::IS_OF_USE {
+        let what = "there is a key for the index, and this build cannot encrypt it";
+        let hint = "take the key away, or build with --features sqlcipher";
+        return Err(Complaint::about(KEY, what).at(Place::Whole(path)).hint(hint));
+    }
+    let (bytes, warning) = read(KEY, &path, HOW)?;
+    let key = FileKey::parse(&bytes).ok_or_else(|| {
+        Complaint::about(KEY, "a key is 64 hexadecimal digits").at(Place::Whole(path)).hint(HOW)
+    })?;
+    // systemd closes its credentials to others by itself
+    Ok(Some((key, warning.filter(|_| is_named))))
 }
 
 /// The secret of mORMot peers, from `mormot.secret_file` or `$LARDER_MORMOT_SECRET`.

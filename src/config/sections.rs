@@ -59,10 +59,12 @@ pub struct PeersConfig {
     pub advertise: Option<Advertise>,
 }
 
-/// `[index]`: where records are kept besides the embedded index.
+/// `[index]`: how records are kept, and where besides the embedded index.
 #[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct IndexConfig {
+    /// What the files of the index are sealed with, where this build can do that.
+    pub key_file: PathBuf,
     /// A fleet's shared catalogue: the URL of a PostgreSQL database.
     pub catalogue: String,
     /// Where its password stands.
@@ -111,6 +113,7 @@ impl IndexConfig {
 impl fmt::Debug for IndexConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("IndexConfig")
+            .field("key_file", &self.key_file)
             .field("catalogue", &!self.catalogue.is_empty())
             .field("catalogue_password_file", &self.catalogue_password_file)
             .field("catalogue_ca_file", &self.catalogue_ca_file)

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use super::*;
 use crate::fetch::{Release, Trust};
+use crate::orm::FileKey;
 
 fn environment() -> Environment {
     Environment::of([("HOME", "/home/me".to_owned())])
@@ -317,6 +318,37 @@ fn secrets_come_from_file_variable_or_credential() {
     let lost = Config { accept_secret_files: vec![folder.path().join("gone"), file], ..Config::default() };
     let lost = load_secrets(&lost, &Environment::default()).unwrap_err();
     assert!(lost.to_string().contains("cannot read the secret"), "{lost}");
+}
+
+#[test]
+fn the_key_of_the_index_comes_from_a_file_or_a_credential() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("larder.index-key");
+    let credential = Environment::of([("CREDENTIALS_DIRECTORY", folder.path().display().to_string())]);
+    let named = Config {
+        index: IndexConfig { key_file: file.clone(), ..IndexConfig::default() },
+        ..Config::default()
+    };
+    let by_file = || load_index_key(&named, &Environment::default());
+    let by_credential = || load_index_key(&Config::default(), &credential);
+    assert_eq!(by_credential(), Ok(None), "none is no error");
+    assert_eq!(by_file().unwrap_err().key, "index.key_file", "a file that is named must be there");
+    std::fs::write(&file, format!("{}\n", "5a".repeat(32))).unwrap();
+    let ways = [by_file(), by_credential()];
+    if FileKey::IS_OF_USE {
+        assert!(
+            ways.iter().all(|found| matches!(found, Ok(Some((key, _))) if *key == FileKey::new(&[0x5a; 32])))
+        );
+        std::fs::write(&file, "5a5a").unwrap();
+        for wrong in [by_file(), by_credential()] {
+            let wrong = wrong.unwrap_err().to_string();
+            assert!(wrong.contains("64 hexadecimal digits") && !wrong.contains("5a5a"), "{wrong}");
+        }
+    } else {
+        for refused in ways {
+            assert!(refused.unwrap_err().to_string().contains("this build cannot encrypt"));
+        }
+    }
 }
 
 #[test]

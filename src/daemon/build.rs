@@ -20,6 +20,7 @@ use crate::http::Uplink;
 use crate::index::{BanRecord, Index};
 use crate::net::precedence::{Precedence, Share};
 use crate::origin::Origin;
+use crate::orm::FileKey;
 use crate::peer::Tally;
 use crate::proxy::{self, Interceptor, Proxy};
 use crate::rest::Hosts;
@@ -55,11 +56,16 @@ pub(super) struct House {
 
 impl House {
     /// Builds everything but the site's keys. Blocks on the disk.
-    pub(super) fn build(config: &Config, admin: &[SocketAddr], stop: &Shutdown) -> Result<Self, DaemonError> {
+    pub(super) fn build(
+        config: &Config,
+        key: Option<&FileKey>,
+        admin: &[SocketAddr],
+        stop: &Shutdown,
+    ) -> Result<Self, DaemonError> {
         let (clock, health): (SharedClock, _) = (SystemClock::shared(), Health::new());
         let identity = Identity::load_or_create(&config.state_dir)?;
-        let (index, _opened) = Index::open(&config.state_dir, Arc::clone(&clock), health.clone())
-            .map_err(DaemonError::failed)?;
+        let opened = Index::open_sealed(&config.state_dir, key, Arc::clone(&clock), health.clone());
+        let (index, _opened) = opened.map_err(DaemonError::failed)?;
         let cache = Cache::open(config.cache.clone(), index.clone(), Arc::clone(&clock), health.clone())
             .map_err(DaemonError::failed)?;
         let bans = bans(config, &index, &clock);

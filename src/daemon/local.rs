@@ -66,7 +66,7 @@ impl Local {
         let stop = Shutdown::new();
         let (settings, asked) = (config.clone(), stop.clone());
         super::build::make_state_dir(&config.state_dir)?;
-        let built = tokio::task::spawn_blocking(move || House::build(&settings, &[], &asked)).await;
+        let built = tokio::task::spawn_blocking(move || House::build(&settings, None, &[], &asked)).await;
         let house = built.map_err(DaemonError::broken)??;
         let mut local = Self { house, stop, site: None, mormot: None, folder };
         if let Some(secret) = mormot {

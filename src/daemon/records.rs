@@ -38,10 +38,7 @@ pub(super) fn api(house: &House, seat: &Seat) -> Api {
         .with(Resource::of::<EventRecord>(of(&state)))
         .with(Resource::of::<SettingRecord>(state))
         .inquiring(Inquiry {
-            files: vec![
-                ("main", index.rows().path().to_owned()),
-                ("state", index.state_rows().path().to_owned()),
-            ],
+            files: vec![("main", index.rows().at().clone()), ("state", index.state_rows().at().clone())],
             clock: Arc::clone(&house.clock),
         })
 }

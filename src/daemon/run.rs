@@ -22,6 +22,7 @@ use crate::mormot;
 use crate::net::interface::{self, Interface};
 use crate::net::listener::raise_file_limit;
 use crate::net::socket::SocketFile;
+use crate::orm::FileKey;
 use crate::rest::Token;
 use crate::seal::Secret;
 use crate::shutdown::Shutdown;
@@ -49,6 +50,8 @@ pub struct Start {
     pub secrets: Vec<Secret>,
     /// The secret of mORMot peers; none: they are left alone.
     pub mormot: Option<mormot::Secret>,
+    /// What the index is sealed with.
+    pub index_key: Option<FileKey>,
     /// The log, to change its level.
     pub logging: Logging,
 }
@@ -92,7 +95,7 @@ fn begin(start: Start) -> Result<Running, DaemonError> {
     let with_peers = start.config.peers.enabled && !start.secrets.is_empty();
     make_state_dir(&start.config.state_dir)?;
     let ports = Ports::bind(&start.config, with_peers)?;
-    let house = House::build(&start.config, &ports.admin_addresses(), &stop)?;
+    let house = House::build(&start.config, start.index_key.as_ref(), &ports.admin_addresses(), &stop)?;
     let token = Token::load_or_create(&start.config.token_file()).map_err(DaemonError::failed)?;
     let (readiness, ready) = watch::channel(Readiness::Starting);
     let (reload, reloads) = mpsc::channel(4);

@@ -54,7 +54,7 @@ impl Behind {
         let own = Arc::clone(&state);
         let read = move || {
             if let Err(error) = read_all(&shelf, &own.stop) {
-                let path = shelf.path().display();
+                let path = shelf.at().path().display();
                 tracing::warn!(file.path = %path, %error, "the index could not be read to its end");
                 shelf.note_trouble(&error);
             }
@@ -93,5 +93,5 @@ impl Drop for Behind {
 }
 
 fn read_all(shelf: &IndexShelf, stop: &AtomicBool) -> Result<(), DbError> {
-    shelf.fill(&Database::open_to_read(shelf.path(), &INDEX)?, stop)
+    shelf.fill(&Database::open_to_read(shelf.at(), &INDEX)?, stop)
 }

@@ -9,7 +9,7 @@ use super::behind::is_large;
 use super::migrations::{INDEX, STATE};
 use super::shelf::{IndexShelf, StateShelf};
 use crate::clock::Timestamp;
-use crate::orm::{Database, DbError, Feed, Kind, Schema};
+use crate::orm::{Database, DbError, Feed, FileKey, Kind, Location, Schema};
 
 /// Why the index could not be opened or copied. Each is a sentence that says what to do.
 #[derive(Debug, thiserror::Error)]
@@ -68,23 +68,20 @@ pub enum IndexError {
 /// The state folder.
 #[derive(Debug)]
 pub(super) struct Folder {
-    index: PathBuf,
-    state: PathBuf,
+    index: Location,
+    state: Location,
 }
 
 impl Folder {
-    pub(super) fn new(path: &Path) -> Result<Self, IndexError> {
+    pub(super) fn new(path: &Path, key: Option<&FileKey>) -> Result<Self, IndexError> {
         fs::create_dir_all(path).map_err(|source| IndexError::Folder { path: path.to_owned(), source })?;
-        Ok(Self { index: path.join("index.db"), state: path.join("state.db") })
-    }
-
-    pub(super) fn paths(&self) -> (PathBuf, PathBuf) {
-        (self.index.clone(), self.state.clone())
+        let file = |name: &str| Location::from(&path.join(name)).sealed_with(key.cloned());
+        Ok(Self { index: file("index.db"), state: file("state.db") })
     }
 
     /// Opens `index.db`, and reads it unless it is large; a file that is of no use is set aside and made anew.
     pub(super) fn index(&self, now: Timestamp, feed: &Feed) -> Result<(Database, IndexShelf), IndexError> {
-        let path = &self.index;
+        let path = self.index.path();
         let load = |mut database: Database| {
             let shelf = IndexShelf::to_be_filled(&database, now, feed.clone())?;
             if !is_large(path) {
@@ -94,7 +91,7 @@ impl Folder {
             database.tell(feed.clone());
             Ok((database, shelf))
         };
-        let cause = match Database::open(path, &INDEX).and_then(load) {
+        let cause = match Database::open(&self.index, &INDEX).and_then(load) {
             Ok(opened) => return Ok(opened),
             Err(cause) if !matches!(cause.kind(), Kind::Damaged | Kind::Unreadable) => {
                 return Err(refused(path, cause, "Or move the file away: it will be made anew."));
@@ -102,18 +99,18 @@ impl Folder {
             Err(cause) => cause,
         };
         let aside = set_aside(path).map_err(|source| IndexError::Open {
-            path: path.clone(),
+            path: path.to_owned(),
             source: source.into(),
             hint: "It is damaged and cannot be moved away: remove it.",
         })?;
         tracing::warn!(file = %path.display(), aside = %aside.display(), %cause, "the index was damaged and is made anew");
-        let again = Database::open(path, &INDEX).and_then(load);
+        let again = Database::open(&self.index, &INDEX).and_then(load);
         again.map_err(|source| refused(path, source, "Look at its folder."))
     }
 
     /// Opens and reads `state.db`; a damaged one is left as it is.
     pub(super) fn state(&self, now: Timestamp, feed: &Feed) -> Result<(Database, StateShelf), IndexError> {
-        let path = &self.state;
+        let path = self.state.path();
         let backup = with_suffix(path, ".backup");
         if backup.exists() && fs::metadata(path).is_ok_and(|file| file.len() == 0) {
             return Err(self.damaged(DbError::Schema("it is empty, though it has a backup".to_owned())));
@@ -123,7 +120,7 @@ impl Folder {
             database.tell(feed.clone());
             Ok((database, shelf))
         };
-        let opened = Database::open(path, &STATE).and_then(load);
+        let opened = Database::open(&self.state, &STATE).and_then(load);
         opened.map_err(|cause| match cause.kind() {
             Kind::Damaged => self.damaged(cause),
             Kind::Busy
@@ -143,13 +140,19 @@ impl Folder {
     }
 
     fn damaged(&self, source: DbError) -> IndexError {
-        let (path, backup) = (self.state.clone(), with_suffix(&self.state, ".backup"));
+        let (path, backup) = (self.state.path().to_owned(), with_suffix(self.state.path(), ".backup"));
         let begin = "move it away to begin with no bans and settings";
         let hint = if backup.exists() {
             format!("Put its backup {} in its place, or {begin}.", backup.display())
         } else {
             format!("Put a backup of yours in its place, or {begin}.")
         };
+        let key = match self.state.key() {
+            Some(_) => " Or it is sealed with another key than [index] key_file.",
+            None if FileKey::IS_OF_USE => " Or it is sealed: name its key in [index] key_file.",
+            None => "",
+        };
+        let hint = hint + key;
         IndexError::Damaged { path, source, hint }
     }
 }
@@ -157,7 +160,7 @@ impl Folder {
 /// A new database in the place of one that was found damaged while in use. Without a cause it was set aside
 /// before: what is there now is good unless it cannot be opened.
 pub(super) fn anew(
-    path: &Path,
+    at: &Location,
     schema: &Schema,
     feed: &Feed,
     cause: Option<&DbError>,
@@ -167,21 +170,21 @@ pub(super) fn anew(
         database
     };
     if cause.is_none() {
-        match Database::open(path, schema) {
+        match Database::open(at, schema) {
             Err(error) if matches!(error.kind(), Kind::Damaged | Kind::Unreadable) => {}
             result => return result.map(told),
         }
     }
-    let aside = set_aside(path)?;
+    let (path, aside) = (at.path(), set_aside(at.path())?);
     let cause = cause.map(ToString::to_string);
     tracing::error!(file = %path.display(), aside = %aside.display(), cause, "a damaged database is written anew");
-    Database::open(path, schema).map(told)
+    Database::open(at, schema).map(told)
 }
 
 /// Copies a database that is in use to its backup.
-pub(super) fn backup(path: &Path) -> Result<PathBuf, IndexError> {
-    let to = with_suffix(path, ".backup");
-    let copied = Database::open(path, &STATE).and_then(|database| database.backup(&to));
+pub(super) fn backup(at: &Location) -> Result<PathBuf, IndexError> {
+    let (path, to) = (at.path(), with_suffix(at.path(), ".backup"));
+    let copied = Database::open(at, &STATE).and_then(|database| database.backup(&to));
     copied.map_err(|source| IndexError::Backup { path: path.to_owned(), source })?;
     Ok(to)
 }

@@ -3,7 +3,6 @@
 //! A read takes some ten microseconds, more where the disk is asked. Whoever reads on one of the runtime's threads
 //! gives its other tasks away first. A trouble counts as a row that is not there: it costs a question to the origin.
 
-use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -11,7 +10,7 @@ use std::time::Duration;
 use tokio::runtime::{Handle, RuntimeFlavor};
 
 use super::migrations::INDEX;
-use crate::orm::{Database, DbError, Kind};
+use crate::orm::{Database, DbError, Kind, Location};
 
 /// So many read at one time.
 const READERS: usize = 4;
@@ -21,7 +20,7 @@ const PATIENCE: Duration = Duration::from_millis(20);
 /// The connections; made when they are needed.
 #[derive(Debug)]
 pub(super) struct Readers {
-    path: PathBuf,
+    at: Location,
     /// Counts the files that were at this path.
     file: AtomicU64,
     damaged: AtomicBool,
@@ -29,13 +28,13 @@ pub(super) struct Readers {
 }
 
 impl Readers {
-    pub(super) fn new(path: &Path) -> Self {
+    pub(super) fn new(at: impl Into<Location>) -> Self {
         let (file, damaged) = (AtomicU64::new(0), AtomicBool::new(false));
-        Self { path: path.to_owned(), file, damaged, connections: Default::default() }
+        Self { at: at.into(), file, damaged, connections: Default::default() }
     }
 
-    pub(super) fn path(&self) -> &Path {
-        &self.path
+    pub(super) const fn at(&self) -> &Location {
+        &self.at
     }
 
     /// What `read` finds; none where it could not.
@@ -59,7 +58,7 @@ impl Readers {
         if error.kind() == Kind::Damaged {
             self.damaged.store(true, Ordering::Relaxed);
         }
-        tracing::debug!(file.path = %self.path.display(), %error, "failed to read the index");
+        tracing::debug!(file.path = %self.at.path().display(), %error, "failed to read the index");
     }
 
     pub(super) fn found_damage(&self) -> bool {
@@ -71,7 +70,7 @@ impl Readers {
         let file = self.file.load(Ordering::Relaxed);
         let open = match connection.take().filter(|(of, _)| *of == file) {
             Some(open) => open,
-            None => (file, Database::open_to_read(&self.path, &INDEX)?.with_patience(PATIENCE)?),
+            None => (file, Database::open_to_read(&self.at, &INDEX)?.with_patience(PATIENCE)?),
         };
         let found = read(&open.1);
         if found.is_ok() {

@@ -2,7 +2,6 @@
 
 use std::collections::HashSet;
 use std::net::IpAddr;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -21,7 +20,7 @@ use super::{
 };
 use crate::clock::Timestamp;
 use crate::digest::StatedKey;
-use crate::orm::{Changes, Database, DbError, Feed};
+use crate::orm::{Changes, Database, DbError, Feed, Location};
 use crate::policy::UrlKey;
 
 /// What `index.db` holds.
@@ -45,7 +44,7 @@ pub(super) struct StateShelf {
     pub(super) settings: Hot<SettingRecord>,
     pub(super) usage: Hot<UsageRecord>,
     pub(super) events: Hot<EventRecord>,
-    path: PathBuf,
+    at: Location,
     feed: Feed,
 }
 
@@ -71,7 +70,7 @@ pub(super) struct StateBatch {
 impl IndexShelf {
     /// Nothing but the transfers is in memory yet: [`IndexShelf::fill`] reads the rest.
     pub(super) fn to_be_filled(database: &Database, now: Timestamp, feed: Feed) -> Result<Self, DbError> {
-        let readers = Arc::new(Readers::new(database.path()));
+        let readers = Arc::new(Readers::new(database.at()));
         let shelf = Self {
             blobs: Blobs::new(Arc::clone(&readers)),
             resources: Resources::new(Arc::clone(&readers)),
@@ -101,9 +100,9 @@ impl IndexShelf {
         self.expectations.is_filled_now();
     }
 
-    /// The file.
-    pub(super) fn path(&self) -> &Path {
-        self.readers.path()
+    /// The file, and its key.
+    pub(super) fn at(&self) -> &Location {
+        self.readers.at()
     }
 
     /// Reading went wrong: a file that is damaged is replaced by the writer.
@@ -125,6 +124,11 @@ impl IndexShelf {
 }
 
 impl StateShelf {
+    /// The file, and its key.
+    pub(super) const fn at(&self) -> &Location {
+        &self.at
+    }
+
     pub(super) fn load(database: &Database, now: Timestamp, feed: Feed) -> Result<Self, DbError> {
         let (bans, cuts) = (Hot::<BanRecord>::load(database)?, Hot::<CutRecord>::load(database)?);
         bans.bound(BANS, |ban| ban.until);
@@ -132,8 +136,7 @@ impl StateShelf {
         cuts.bound(CUTS, |cut| cut.until);
         let (settings, usage, events) = (Hot::load(database)?, Hot::load(database)?, Hot::load(database)?);
         let blocks = Hot::load(database)?;
-        let shelf =
-            Self { bans, blocks, cuts, settings, usage, events, path: database.path().to_owned(), feed };
+        let shelf = Self { bans, blocks, cuts, settings, usage, events, at: database.at().clone(), feed };
         shelf.forget_events(now);
         Ok(shelf)
     }
@@ -248,7 +251,7 @@ impl Changes for IndexShelf {
     }
 
     fn reopen(&self, cause: Option<&DbError>) -> Result<Database, DbError> {
-        let database = open::anew(self.path(), &INDEX, &self.feed, cause)?;
+        let database = open::anew(self.at(), &INDEX, &self.feed, cause)?;
         self.readers.begin_anew();
         self.blobs.write_anew(&database)?;
         self.resources.all_changed();
@@ -298,7 +301,7 @@ impl Changes for StateShelf {
 
     /// All of it but the labels is in memory and written to the new file; labels are in its backup of the day.
     fn reopen(&self, cause: Option<&DbError>) -> Result<Database, DbError> {
-        let database = open::anew(&self.path, &STATE, &self.feed, cause)?;
+        let database = open::anew(&self.at, &STATE, &self.feed, cause)?;
         self.bans.all_changed();
         self.blocks.all_changed();
         self.cuts.all_changed();

@@ -3,14 +3,13 @@
 //! The files are opened to be read only, an authorizer refuses everything but selecting, SQLite's own limits
 //! bound the statement, and rows and time are bounded here.
 
-use std::path::Path;
-
 use rusqlite::fallible_iterator::FallibleIterator as _;
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 use rusqlite::limits::Limit;
 use rusqlite::{Batch, Connection, OpenFlags, params_from_iter};
 
-use super::{Cell, CellSource as _, DbError};
+use super::sqlite::connect;
+use super::{Cell, CellSource as _, DbError, FileKey, Location};
 
 /// Functions that reach out of the database.
 const REFUSED: [&str; 5] = ["load_extension", "readfile", "writefile", "edit", "fts3_tokenizer"];
@@ -38,19 +37,23 @@ pub struct Found {
 
 /// Asks the first of these files, the others attached by their names, and gives up when `late` says so.
 pub fn inquire(
-    files: &[(&str, &Path)],
+    files: &[(&str, &Location)],
     sql: &str,
     parameters: &[Cell<'_>],
     limit: usize,
     late: impl FnMut() -> bool + Send + 'static,
 ) -> Result<Found, DbError> {
     let Some(((_, main), others)) = files.split_first() else { return Err(DbError::Missing) };
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let mut connection = Connection::open_with_flags(main, flags)?;
-    for (name, path) in others {
-        connection.execute(&format!("ATTACH ? AS \"{name}\""), [path.to_string_lossy()])?;
+    let mut connection = connect(main, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+    for (name, at) in others {
+        let path = at.path().to_string_lossy();
+        match at.key().map(FileKey::literal) {
+            Some(key) => {
+                connection.execute(&format!("ATTACH ? AS \"{name}\" KEY ?"), [path.as_ref(), key.as_str()])?
+            }
+            None => connection.execute(&format!("ATTACH ? AS \"{name}\""), [path])?,
+        };
     }
-    connection.busy_timeout(super::sqlite::BUSY_TIMEOUT)?;
     connection.pragma_update(None, "query_only", true)?;
     connection.pragma_update(None, "trusted_schema", false)?;
     connection.pragma_update(None, "temp_store", "MEMORY")?;

@@ -7,13 +7,12 @@
 use std::fs;
 use std::ops::ControlFlow;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::{
-    Cell, CellSource, Condition, Database, DbError, Engine, Operation, Outcome, Schema, Select, TableSpec,
-    Writer,
+    Cell, CellSource, Condition, Database, DbError, Engine, Location, Operation, Outcome, Schema, Select,
+    TableSpec, Writer,
 };
 use crate::clock::SharedClock;
 
@@ -29,7 +28,7 @@ const FRESH: Duration = Duration::from_secs(1);
 /// A database file in common use.
 #[derive(Debug)]
 pub struct Shared {
-    path: PathBuf,
+    at: Location,
     schema: &'static Schema,
     writer: Arc<Writer>,
     clock: SharedClock,
@@ -61,14 +60,19 @@ struct Lent<'s> {
 
 impl Shared {
     /// The file that this writer writes.
-    pub fn new(path: &Path, schema: &'static Schema, writer: Arc<Writer>, clock: SharedClock) -> Self {
+    pub fn new(
+        at: impl Into<Location>,
+        schema: &'static Schema,
+        writer: Arc<Writer>,
+        clock: SharedClock,
+    ) -> Self {
         let (pool, given_back, question) = (Mutex::default(), Condvar::new(), QUESTION);
-        Self { path: path.to_owned(), schema, writer, clock, pool, given_back, question }
+        Self { at: at.into(), schema, writer, clock, pool, given_back, question }
     }
 
-    /// The file.
-    pub fn path(&self) -> &Path {
-        &self.path
+    /// The file, and its key.
+    pub const fn at(&self) -> &Location {
+        &self.at
     }
 
     /// Looks at the database as of now.
@@ -95,10 +99,10 @@ impl Shared {
         let idle = pool.idle.pop();
         drop(pool);
         let mut lent = Lent { reader: None, shared: self };
-        let inode = fs::metadata(&self.path)?.ino();
+        let inode = fs::metadata(self.at.path())?.ino();
         lent.reader = match idle.filter(|reader| reader.inode == inode) {
             Some(reader) => Some(reader),
-            None => Some(Reader { database: Database::open_to_read(&self.path, self.schema)?, inode }),
+            None => Some(Reader { database: Database::open_to_read(&self.at, self.schema)?, inode }),
         };
         Ok(lent)
     }

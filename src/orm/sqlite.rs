@@ -3,9 +3,9 @@
 //! Opening never changes a file that is not ours, not whole, or newer than this program; the caller decides
 //! what becomes of it.
 
-#[cfg(feature = "sqlcipher")]
 mod cipher;
 mod kept;
+mod location;
 mod rows;
 
 use std::cell::RefCell;
@@ -20,16 +20,18 @@ use std::time::Duration;
 use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 
+#[cfg(feature = "sqlcipher")]
+use super::Kind;
 use super::statements::Statements;
 use super::{Change, DbError, Feed, Schema};
 
-#[cfg(feature = "sqlcipher")]
 pub use cipher::FileKey;
 use kept::Kept;
+pub use location::Location;
 pub(super) use rows::{changed, owned};
 
 /// How long a statement waits for somebody else's lock before it gives up.
-pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(1);
+const BUSY_TIMEOUT: Duration = Duration::from_secs(1);
 /// Files up to this size are checked page by page at opening (about 2 ms a MiB); damage in larger ones is found
 /// when their rows are read, or when they are written.
 const CHECKED_UP_TO: u64 = 16 << 20;
@@ -46,15 +48,12 @@ const MEMORY: &str = ":memory:";
 #[derive(Debug)]
 pub struct Database {
     connection: Connection,
-    path: PathBuf,
+    at: Location,
     fresh: bool,
     statements: RefCell<HashMap<&'static str, Arc<Statements>>>,
     /// Where committed changes are told, and those that are not committed yet.
     feed: Option<Feed>,
     pending: RefCell<Vec<Change>>,
-    /// What its copies are sealed with too.
-    #[cfg(feature = "sqlcipher")]
-    key: Option<FileKey>,
 }
 
 /// What a commit waits for.
@@ -81,50 +80,46 @@ impl Database {
         Ok(self)
     }
 
-    /// Opens a file, or makes it, with the tables of the schema.
-    pub fn open(path: &Path, schema: &Schema) -> Result<Self, DbError> {
-        Self::open_unlocked(path, schema, |_| Ok(()))
+    /// Opens a file, or makes it, with the tables of the schema. With a key it is encrypted at rest from then on.
+    pub fn open(at: impl Into<Location>, schema: &Schema) -> Result<Self, DbError> {
+        let at = at.into();
+        #[cfg(feature = "sqlcipher")]
+        if let Some(key) = at.key() {
+            let opened = Self::open_as_it_is(at.clone(), schema);
+            return match opened {
+                Err(error) if error.kind() == Kind::Damaged && cipher::seal(at.path(), key)? => {
+                    Self::open_as_it_is(at, schema)
+                }
+                opened => opened,
+            };
+        }
+        Self::open_as_it_is(at, schema)
     }
 
-    /// The same with a file that is encrypted at rest.
-    #[cfg(feature = "sqlcipher")]
-    pub fn open_sealed(path: &Path, schema: &Schema, key: &FileKey) -> Result<Self, DbError> {
-        let sealed = Self::open_unlocked(path, schema, |connection| key.unlock(connection))?;
-        Ok(Self { key: Some(key.clone()), ..sealed })
-    }
-
-    fn open_unlocked(
-        path: &Path,
-        schema: &Schema,
-        unlock: impl FnOnce(&Connection) -> Result<(), DbError>,
-    ) -> Result<Self, DbError> {
+    fn open_as_it_is(at: Location, schema: &Schema) -> Result<Self, DbError> {
         // made by us: SQLite would make it readable to everybody. A file that is there is never opened but by
         // SQLite: closing it again would end the locks of every other connection of this process
-        match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
+        match OpenOptions::new().write(true).create_new(true).mode(0o600).open(at.path()) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error.into()),
             _ => {}
         }
-        let length = fs::metadata(path)?.len();
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection = Connection::open_with_flags(path, flags)?;
-        unlock(&connection)?;
-        connection.busy_timeout(BUSY_TIMEOUT)?;
+        let length = fs::metadata(at.path())?.len();
+        let connection = connect(&at, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
         if length > 0 && length <= CHECKED_UP_TO {
             check(&connection)?;
         }
-        Self::with(connection, path, schema)
+        Self::with(connection, at, schema)
     }
 
     /// Opens a file that somebody else writes, and only reads it.
-    pub fn open_to_read(path: &Path, schema: &Schema) -> Result<Self, DbError> {
-        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection = Connection::open_with_flags(path, flags)?;
-        connection.busy_timeout(BUSY_TIMEOUT)?;
+    pub fn open_to_read(at: impl Into<Location>, schema: &Schema) -> Result<Self, DbError> {
+        let at = at.into();
+        let connection = connect(&at, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
         schema.found(&connection)?;
         connection.pragma_update(None, "query_only", true)?;
         connection.pragma_update(None, "trusted_schema", false)?;
         connection.set_prepared_statement_cache_capacity(CACHED_STATEMENTS);
-        Ok(Self::around(connection, path, false))
+        Ok(Self::around(connection, at, false))
     }
 
     /// How long a statement waits for somebody else's lock before it gives up.
@@ -141,7 +136,7 @@ impl Database {
 
     /// A database that lives in memory and ends with its connection.
     pub fn memory(schema: &Schema) -> Result<Self, DbError> {
-        Self::with(Connection::open_in_memory()?, Path::new(MEMORY), schema)
+        Self::with(Connection::open_in_memory()?, MEMORY.into(), schema)
     }
 
     /// Whether the tables were made by this opening.
@@ -149,9 +144,9 @@ impl Database {
         self.fresh
     }
 
-    /// The file.
-    pub fn path(&self) -> &Path {
-        &self.path
+    /// The file, and its key.
+    pub const fn at(&self) -> &Location {
+        &self.at
     }
 
     /// Runs `work` in one transaction: all of it is kept, or nothing if it fails. Inside another transaction
@@ -194,8 +189,8 @@ impl Database {
     /// An error of kind [`Damaged`](super::Kind::Damaged) if somebody took the file away: what is written
     /// would end with this connection.
     pub fn is_in_place(&self) -> Result<(), DbError> {
-        match fs::symlink_metadata(&self.path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound && self.path != Path::new(MEMORY) => {
+        match fs::symlink_metadata(self.at.path()) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && self.at.path() != Path::new(MEMORY) => {
                 Err(DbError::Schema("the file is gone".to_owned()))
             }
             _ => Ok(()),
@@ -205,17 +200,9 @@ impl Database {
     /// Copies the database, as of now, into a file beside `to`, and puts it in the place of `to` when it is
     /// whole and on disk.
     pub fn backup(&self, to: &Path) -> Result<(), DbError> {
-        let half = with_suffix(to, ".new");
-        match fs::remove_file(&half) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
-            _ => {}
-        }
-        OpenOptions::new().write(true).create_new(true).mode(0o600).open(&half)?;
-        let mut copy = Connection::open(&half)?;
-        #[cfg(feature = "sqlcipher")]
-        if let Some(key) = &self.key {
-            key.unlock(&copy)?;
-        }
+        let half = make_beside(to)?;
+        let half_at = Location::from(&half).sealed_with(self.at.key().cloned());
+        let mut copy = connect(&half_at, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
         // all pages in one step: a copy in several would start over whenever somebody writes
         if Backup::new(&self.connection, &mut copy)?.step(-1)? != StepResult::Done {
             return Err(io::Error::other("somebody else holds the lock").into());
@@ -249,7 +236,7 @@ impl Database {
         &self.connection
     }
 
-    fn with(connection: Connection, path: &Path, schema: &Schema) -> Result<Self, DbError> {
+    fn with(connection: Connection, at: Location, schema: &Schema) -> Result<Self, DbError> {
         // a file that is not ours is left as it is: the mode would be written into it
         schema.found(&connection)?;
         let mode: String = connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
@@ -260,22 +247,34 @@ impl Database {
         connection.pragma_update(None, "trusted_schema", false)?;
         connection.set_prepared_statement_cache_capacity(CACHED_STATEMENTS);
         let fresh = schema.apply(&connection)?;
-        Ok(Self::around(connection, path, fresh))
+        Ok(Self::around(connection, at, fresh))
     }
 
-    fn around(connection: Connection, path: &Path, fresh: bool) -> Self {
+    fn around(connection: Connection, at: Location, fresh: bool) -> Self {
         let (statements, pending) = (RefCell::default(), RefCell::default());
-        Self {
-            connection,
-            path: path.to_owned(),
-            fresh,
-            statements,
-            feed: None,
-            pending,
-            #[cfg(feature = "sqlcipher")]
-            key: None,
-        }
+        Self { connection, at, fresh, statements, feed: None, pending }
     }
+}
+
+/// A connection to a file that is there.
+pub(super) fn connect(at: &Location, flags: OpenFlags) -> Result<Connection, DbError> {
+    let connection = Connection::open_with_flags(at.path(), flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    if let Some(key) = at.key() {
+        key.unlock(&connection)?;
+    }
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    Ok(connection)
+}
+
+/// An empty file beside this one, for what is to take its place.
+fn make_beside(path: &Path) -> Result<PathBuf, DbError> {
+    let half = with_suffix(path, ".new");
+    match fs::remove_file(&half) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
+        _ => {}
+    }
+    OpenOptions::new().write(true).create_new(true).mode(0o600).open(&half)?;
+    Ok(half)
 }
 
 /// The same path with something added to its last name.

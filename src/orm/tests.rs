@@ -80,14 +80,14 @@ mod pairs {
     }
 }
 
-const DAIRY: Schema =
+pub(super) const DAIRY: Schema =
     Schema { application_id: 7, tables: &[Cheese::TABLE, Bite::TABLE, pairs::Pair::TABLE], steps: &[] };
 
 fn dairy() -> Database {
     Database::memory(&DAIRY).unwrap()
 }
 
-fn cheese(id: i64, name: &str, grams: u64) -> Cheese {
+pub(super) fn cheese(id: i64, name: &str, grams: u64) -> Cheese {
     Cheese { id, name: name.into(), grams, from: None, eaters: vec!["mouse".into()] }
 }
 

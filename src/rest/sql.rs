@@ -1,6 +1,5 @@
 //! One read-only SQL statement, for what no filter can say.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,7 +13,7 @@ use super::write::body;
 use super::{Api, Ask, Problem};
 use crate::clock::SharedClock;
 use crate::http::Body;
-use crate::orm::{Cell, DbError, Kind, Shape, inquire};
+use crate::orm::{Cell, DbError, Kind, Location, Shape, inquire};
 
 /// How long a statement may take.
 const TIME: Duration = Duration::from_secs(2);
@@ -24,8 +23,8 @@ const ROWS: (usize, usize) = (1000, 10_000);
 /// The files that may be asked: the first by its own names, the others with theirs before.
 #[derive(Debug)]
 pub struct Inquiry {
-    /// Names and paths.
-    pub files: Vec<(&'static str, PathBuf)>,
+    /// Their names and places.
+    pub files: Vec<(&'static str, Location)>,
     /// For the time a statement takes.
     pub clock: SharedClock,
 }
@@ -61,7 +60,7 @@ impl Api {
             return Err(bad("limit", format!("limit is a number from 1 to {}", ROWS.1)));
         }
         let parameters = asked.parameters.iter().map(parameter).collect::<Result<Vec<_>, _>>()?;
-        let files: Vec<_> = inquiry.files.iter().map(|(name, path)| (*name, path.as_path())).collect();
+        let files: Vec<_> = inquiry.files.iter().map(|(name, at)| (*name, at)).collect();
         let (clock, deadline) = (Arc::clone(&inquiry.clock), inquiry.clock.instant().checked_add(TIME));
         let late = move || deadline.is_some_and(|deadline| clock.instant() > deadline);
         let found = inquire(&files, &asked.sql, &parameters, limit, late).map_err(|error| {

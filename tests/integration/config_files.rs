@@ -69,6 +69,19 @@ fn the_printed_default_is_the_shipped_file_with_every_key() {
 }
 
 #[test]
+fn a_key_for_the_index_is_refused_where_nothing_can_be_sealed() {
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("larder.toml");
+    std::fs::write(home.path().join("key"), "5a".repeat(32)).unwrap();
+    std::fs::write(&file, "[index]\nkey_file = \"key\"\n").unwrap();
+    for command in [&["config", "check"][..], &["run", "--config"]] {
+        let arguments = [command, &[file.to_str().unwrap()]].concat();
+        let said = larder(home.path(), &arguments).assert_code(78).said();
+        assert!(said.contains("this build cannot encrypt it") && said.contains("sqlcipher"), "{said}");
+    }
+}
+
+#[test]
 fn the_clients_files_name_the_doors() {
     let files = files_under(&shipped().join("clients"));
     assert!(!files.is_empty());

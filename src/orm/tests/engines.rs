@@ -421,7 +421,7 @@ fn an_inquiry_reads_and_does_nothing_else() {
         let cellar = Database::open(path, &CELLAR).unwrap();
         Repository::<Jar>::new(&cellar).add(&jar(1, Some(5), "{}")).unwrap();
     }
-    let files = [("main", path.as_path()), ("other", other.as_path())];
+    let files = [("main", &Location::from(&path)), ("other", &Location::from(&other))];
     let ask = |sql: &str| inquire(&files, sql, &[Cell::Integer(1)], 3, || false);
     let found =
         ask("SELECT jars.id, o.grams FROM jars JOIN other.jars o USING (id) WHERE jars.id = ?").unwrap();
