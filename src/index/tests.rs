@@ -257,19 +257,16 @@ fn bans_and_cuts_are_bounded() {
 /// What each release wrote; none of it is ever written again.
 #[test]
 fn files_of_every_release_are_read() {
-    let folders = std::fs::read_dir(fixtures()).unwrap().map(|entry| entry.unwrap().path());
-    let releases: Vec<_> = folders.filter(|path| path.to_string_lossy().contains("/index-v")).collect();
+    let releases = ["tests/fixtures/index-v1", "tests/fixtures/index-v5", "tests/fixtures/index-v5-state-v4"];
+    let releases = releases.map(|release| Path::new(env!("CARGO_MANIFEST_DIR")).join(release));
     assert!(releases.contains(&present_fixture()), "write the fixture of the present version");
     releases.iter().for_each(|release| files_are_read(release));
 }
 
-fn fixtures() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures")
-}
-
 fn present_fixture() -> PathBuf {
     let (index, state) = (migrations::INDEX.version(), migrations::STATE.version());
-    fixtures().join(format!("index-v{index}-state-v{state}"))
+    let folder = format!("tests/fixtures/index-v{index}-state-v{state}");
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(folder)
 }
 
 fn files_are_read(release: &Path) {
