@@ -59,6 +59,22 @@ pub trait CellSource {
     /// The cell at this position; [`Cell::Null`] where there is none.
     fn cell(&self, position: usize) -> Cell<'_>;
 
+    /// The whole number at this position, else the cell that is there instead.
+    #[inline]
+    fn integer(&self, position: usize) -> Result<i64, Cell<'_>> {
+        let cell = self.cell(position);
+        if let Cell::Integer(number) = cell { Ok(number) } else { Err(cell) }
+    }
+
+    /// A text of its own of the one at this position, else the cell that is there instead.
+    #[inline]
+    fn string(&self, position: usize) -> Result<String, Cell<'_>> {
+        match self.cell(position) {
+            Cell::Text(text) => Ok(text.into_owned()),
+            other @ (Cell::Null | Cell::Integer(_) | Cell::Real(_) | Cell::Blob(_)) => Err(other),
+        }
+    }
+
     /// The same as a row of SQLite, where it is one: its cells are read without asking what it is for each of them.
     fn as_row(&self) -> Option<&rusqlite::Row<'_>> {
         None
@@ -81,6 +97,12 @@ pub trait Field: Sized {
 
     /// From a cell.
     fn decode(cell: Cell<'_>) -> Result<Self, FieldError>;
+
+    /// From the cell at this position of a row, where that can be read without making a cell of it.
+    #[inline]
+    fn decode_at<S: CellSource + ?Sized>(row: &S, position: usize) -> Result<Self, FieldError> {
+        Self::decode(row.cell(position))
+    }
 }
 
 /// One of the two ways to keep a `T`: [`Plain`] or [`Json`].
@@ -99,6 +121,12 @@ pub trait Codec<T> {
 
     /// From a cell.
     fn decode(cell: Cell<'_>) -> Result<T, FieldError>;
+
+    /// From the cell at this position of a row.
+    #[inline]
+    fn decode_at<S: CellSource + ?Sized>(row: &S, position: usize) -> Result<T, FieldError> {
+        Self::decode(row.cell(position))
+    }
 }
 
 /// Kept as the type's own cell.
@@ -222,6 +250,7 @@ fn real_order(a: f64, b: f64) -> Ordering {
 }
 
 impl CellSource for [Cell<'_>] {
+    #[inline]
     fn cell(&self, position: usize) -> Cell<'_> {
         self.get(position).map_or(Cell::Null, Cell::borrowed)
     }
@@ -264,6 +293,11 @@ impl<T: Field> Codec<T> for Plain {
     #[inline]
     fn decode(cell: Cell<'_>) -> Result<T, FieldError> {
         T::decode(cell)
+    }
+
+    #[inline]
+    fn decode_at<S: CellSource + ?Sized>(row: &S, position: usize) -> Result<T, FieldError> {
+        T::decode_at(row, position)
     }
 }
 

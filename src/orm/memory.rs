@@ -453,6 +453,10 @@ impl PartialOrd for Key {
 
 impl Ord for Key {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        // most keys are one cell, and a look-up compares a dozen of them
+        if let (Self::One(a), Self::One(b)) = (self, other) {
+            return a.order(b);
+        }
         let mut parts = self.parts().iter().zip(other.parts()).map(|(a, b)| a.order(b));
         parts.find(|order| order.is_ne()).unwrap_or(std::cmp::Ordering::Equal)
     }

@@ -127,12 +127,16 @@ macro_rules! record {
             }
 
             fn decode<S: $crate::orm::CellSource + ?Sized>(row: &S) -> Result<Self, $crate::orm::FieldError> {
-                let mut positions = 0..;
-                let mut cell = || row.cell(positions.next().unwrap_or(usize::MAX));
+                let mut position = 0;
+                let mut next = || {
+                    let here = position;
+                    position += 1;
+                    here
+                };
                 Ok(Self {
-                    $( $key: <$crate::record!(@codec $($($key_opt)*)?) as $crate::orm::Codec<$key_ty>>::decode(cell())
+                    $( $key: <$crate::record!(@codec $($($key_opt)*)?) as $crate::orm::Codec<$key_ty>>::decode_at(row, next())
                         .map_err(|error| error.in_column(stringify!($key)))?, )+
-                    $( $field: <$crate::record!(@codec $($($opt)*)?) as $crate::orm::Codec<$ty>>::decode(cell())
+                    $( $field: <$crate::record!(@codec $($($opt)*)?) as $crate::orm::Codec<$ty>>::decode_at(row, next())
                         .map_err(|error| error.in_column(stringify!($field)))?, )*
                 })
             }

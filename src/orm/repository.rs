@@ -183,6 +183,7 @@ impl<'e, R: Record, E: Engine + ?Sized> Repository<'e, R, E> {
         self.engine.run(&Operation { table: R::table(), action })
     }
 
+    #[inline]
     fn select(&self, select: &Select, mut take: impl FnMut(R) -> ControlFlow<()>) -> Result<(), DbError> {
         let mut wrong = None;
         self.engine.read(R::table(), select, &mut |row| match decoded(row) {
@@ -196,7 +197,11 @@ impl<'e, R: Record, E: Engine + ?Sized> Repository<'e, R, E> {
     }
 }
 
+#[inline]
 fn decoded<R: Record>(row: &dyn CellSource) -> Result<R, DbError> {
-    let decoded = row.as_row().map_or_else(|| R::decode(row), R::decode);
+    let decoded = match row.as_row() {
+        Some(row) => R::decode(row),
+        None => R::decode(row),
+    };
     decoded.map_err(|source| DbError::Field { table: R::TABLE.name, source })
 }

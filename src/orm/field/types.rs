@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use super::{Cell, Field, FieldError, KeyParts, SqlType};
+use super::{Cell, CellSource, Field, FieldError, KeyParts, SqlType};
 use crate::clock::Timestamp;
 use crate::digest::{Digest, Stated, StatedKey};
 use crate::orm::Shape;
@@ -21,6 +21,11 @@ impl Field for i64 {
     fn decode(cell: Cell<'_>) -> Result<Self, FieldError> {
         if let Cell::Integer(number) = cell { Ok(number) } else { Err(cell.instead_of("a whole number")) }
     }
+
+    #[inline]
+    fn decode_at<S: CellSource + ?Sized>(row: &S, position: usize) -> Result<Self, FieldError> {
+        row.integer(position).map_err(|cell| cell.instead_of("a whole number"))
+    }
 }
 
 impl Field for u64 {
@@ -35,6 +40,11 @@ impl Field for u64 {
     #[inline]
     fn decode(cell: Cell<'_>) -> Result<Self, FieldError> {
         i64::decode(cell).map(i64::cast_unsigned)
+    }
+
+    #[inline]
+    fn decode_at<S: CellSource + ?Sized>(row: &S, position: usize) -> Result<Self, FieldError> {
+        i64::decode_at(row, position).map(i64::cast_unsigned)
     }
 }
 
@@ -124,6 +134,11 @@ impl Field for String {
             Cell::Text(text) => Ok(text.into_owned()),
             Cell::Null | Cell::Integer(_) | Cell::Real(_) | Cell::Blob(_) => Err(cell.instead_of("text")),
         }
+    }
+
+    #[inline]
+    fn decode_at<S: CellSource + ?Sized>(row: &S, position: usize) -> Result<Self, FieldError> {
+        row.string(position).map_err(|cell| cell.instead_of("text"))
     }
 }
 
@@ -228,6 +243,11 @@ impl Field for Timestamp {
     #[inline]
     fn decode(cell: Cell<'_>) -> Result<Self, FieldError> {
         u64::decode(cell).map(Self)
+    }
+
+    #[inline]
+    fn decode_at<S: CellSource + ?Sized>(row: &S, position: usize) -> Result<Self, FieldError> {
+        u64::decode_at(row, position).map(Self)
     }
 }
 

@@ -259,6 +259,22 @@ impl CellSource for Row<'_> {
     }
 
     #[inline]
+    fn integer(&self, position: usize) -> Result<i64, Cell<'_>> {
+        let Ok(ValueRef::Integer(number)) = self.get_ref(position) else { return Err(self.cell(position)) };
+        Ok(number)
+    }
+
+    #[inline]
+    fn string(&self, position: usize) -> Result<String, Cell<'_>> {
+        if let Ok(ValueRef::Text(text)) = self.get_ref(position)
+            && let Ok(text) = std::str::from_utf8(text)
+        {
+            return Ok(text.to_owned());
+        }
+        Err(self.cell(position))
+    }
+
+    #[inline]
     fn cell(&self, position: usize) -> Cell<'_> {
         match self.get_ref(position) {
             Ok(ValueRef::Integer(number)) => Cell::Integer(number),
