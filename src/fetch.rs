@@ -8,6 +8,7 @@
 //! Fails with [`FetchError`], a sentence for the client. A body that cannot be completed ends with an error,
 //! never cleanly. Knows nothing of doors: ranges and conditions of a thing that is held are applied above.
 
+mod again;
 mod behind;
 mod blocks;
 mod crowd;
@@ -46,6 +47,7 @@ mod transfer;
 mod view;
 mod want;
 
+pub use again::Again;
 pub use delivery::Cuts;
 pub use engine::{Engine, Parts};
 pub use error::FetchError;

@@ -11,6 +11,7 @@ use futures_util::stream;
 use http_body::{Body as _, Frame};
 use http_body_util::{BodyExt as _, StreamBody};
 
+use super::again::Again;
 use super::ledger::{From, Ledger};
 use super::line::Going;
 use super::running::Running;
@@ -297,11 +298,33 @@ pub(super) fn judged(body: Body, stated: Stated, cuts: Cuts) -> Body {
     )))
 }
 
-/// A slice of a running transfer.
-pub(super) fn of_growing(running: &Arc<Running>, start: u64, end: Option<u64>, cuts: Cuts) -> Body {
+/// A slice of a running transfer. What of it cannot be read back is asked for again, where that can be done.
+pub(super) fn of_growing(
+    running: &Arc<Running>,
+    (start, end): (u64, Option<u64>),
+    cuts: Cuts,
+    again: Again,
+) -> Body {
     let follower = running.growing().follow(start, end);
     let reading = Reading { running: Arc::clone(running), cuts, open: None };
-    follow(follower, reading, Reading::took, Reading::failed)
+    let here = follow(follower, reading, Reading::took, Reading::failed);
+    let state = (here, start, Some((Arc::clone(running), again)));
+    boxed(StreamBody::new(stream::try_unfold(state, move |(mut body, mut at, mut again)| async move {
+        loop {
+            match body.frame().await {
+                Some(Ok(frame)) => {
+                    at += frame.data_ref().map_or(0, |data| data.len() as u64);
+                    return Ok(Some((frame, (body, at, again))));
+                }
+                Some(Err(error)) => {
+                    let lost = matches!(error.downcast_ref::<Failure>(), Some(Failure::Unreadable(_)));
+                    let Some((running, again)) = again.take().filter(|_| lost) else { return Err(error) };
+                    body = again.rest(&running, at, end).await.ok_or(error)?;
+                }
+                None => return Ok(None),
+            }
+        }
+    })))
 }
 
 /// A slice of what is arriving, for whom nothing is counted or remembered here.

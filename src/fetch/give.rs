@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::again::Again;
 use super::engine::{Case, Engine};
 use super::error::FetchError;
 use super::outcome::{Bytes, CacheStatus, Given, Held, Reply};
@@ -47,7 +48,7 @@ impl Engine {
             age: None,
             size: running.growing().progress().total,
             digest: running.expected(),
-            bytes: Bytes::Growing(running, self.cuts(case), interest),
+            bytes: Bytes::Growing(running, self.cuts(case), interest, Again::new(self, case)),
             slice: None,
             line: None,
         };

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 
+use super::again::Again;
 use super::delivery::{self, Cuts};
 use super::ledger::{From, Ledger};
 use super::line::{self, Going, Line};
@@ -95,7 +96,7 @@ pub enum Bytes {
     /// In the store.
     Blob(Blob, Ledger),
     /// Arriving; the follower reads nothing, it shows that somebody is interested.
-    Growing(Arc<Running>, Cuts, Follower),
+    Growing(Arc<Running>, Cuts, Follower, Again),
     /// In the store, being proved again.
     Proving(Growing, Cuts, Ledger),
 }
@@ -194,9 +195,10 @@ impl Held {
                 let going = self.line.as_ref().map(|line| Going::new(line, Some(wanted)));
                 delivery::of_blob(blob, range, ledger.clone(), going)
             }
-            Bytes::Growing(running, cuts, _) => {
+            Bytes::Growing(running, cuts, _, again) => {
                 let (from, wanted) = (range.start, range.end.saturating_sub(range.start));
-                let body = delivery::of_growing(running, from, Some(range.end), cuts.clone());
+                let body =
+                    delivery::of_growing(running, (from, Some(range.end)), cuts.clone(), again.clone());
                 self.watched(body, Some(wanted), Some(running))
             }
             Bytes::Proving(growing, cuts, ledger) => {
@@ -236,8 +238,8 @@ impl Held {
     /// All of it as a body, whatever its size turns out to be.
     pub fn whole(&self) -> Body {
         match &self.bytes {
-            Bytes::Growing(running, cuts, _) => {
-                let body = delivery::of_growing(running, 0, None, cuts.clone());
+            Bytes::Growing(running, cuts, _, again) => {
+                let body = delivery::of_growing(running, (0, None), cuts.clone(), again.clone());
                 self.watched(body, self.size, Some(running))
             }
             Bytes::None | Bytes::Blob(..) | Bytes::Proving(..) => self.body(0..self.size.unwrap_or(0)),

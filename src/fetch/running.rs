@@ -36,6 +36,8 @@ pub struct Running {
     lendable: AtomicBool,
     /// Bytes of a neighbour go out before their proof.
     unproven: AtomicBool,
+    /// They did at some time.
+    was_unproven: AtomicBool,
     /// Clients that left with unproven bytes.
     open_cuts: Mutex<Vec<OpenCut>>,
 }
@@ -86,6 +88,7 @@ impl Running {
             lendable: AtomicBool::new(opening.shareable && opening.source.0 == From::Origin),
             source: Mutex::new(opening.source),
             unproven: AtomicBool::new(false),
+            was_unproven: AtomicBool::new(false),
             open_cuts: Mutex::default(),
         })
     }
@@ -162,7 +165,13 @@ impl Running {
 
     /// From now on bytes of a neighbour go out before their proof, or no longer.
     pub(super) fn set_unproven(&self, unproven: bool) {
+        self.was_unproven.fetch_or(unproven, Ordering::SeqCst);
         self.unproven.store(unproven, Ordering::SeqCst);
+    }
+
+    /// Whether bytes of a neighbour may have gone out before their proof, now or earlier.
+    pub(super) fn was_unproven(&self) -> bool {
+        self.was_unproven.load(Ordering::SeqCst)
     }
 
     pub(super) fn is_unproven(&self) -> bool {

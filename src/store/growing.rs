@@ -85,6 +85,9 @@ pub enum Failure {
     /// No source could deliver the rest.
     #[error("{0}")]
     Source(String),
+    /// What was received is not to be had from the disk any more. Only a reader fails so: others may have it.
+    #[error("{0}")]
+    Unreadable(String),
     /// Nobody read it any more, or the program is stopping.
     #[error("the transfer was given up")]
     Abandoned,

@@ -201,7 +201,7 @@ impl Transfer {
             Failure::Digest => "digest",
             Failure::Changed => "changed",
             Failure::Blocked => "blocked",
-            Failure::Source(_) => "source",
+            Failure::Source(_) | Failure::Unreadable(_) => "source",
             Failure::Abandoned => "abandoned",
         });
         let failed = self.writer.fail(failure).await;

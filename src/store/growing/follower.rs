@@ -82,7 +82,9 @@ impl Follower {
             Place::File(end) => {
                 let most = most.min(end.saturating_sub(self.at));
                 let read = self.shared.pool.read(&self.shared.file, self.at, most).await;
-                read.map_err(|error| Failure::Source(format!("failed to read what was received: {error}")))?
+                read.map_err(|error| {
+                    Failure::Unreadable(format!("failed to read what was received: {error}"))
+                })?
             }
             Place::Memory(bytes) => {
                 let most = usize::try_from(most).unwrap_or(usize::MAX).min(bytes.len());
@@ -91,7 +93,7 @@ impl Follower {
             Place::Gone => Bytes::new(),
         };
         if bytes.is_empty() {
-            return Err(Failure::Source("what was received is no longer there".to_owned()));
+            return Err(Failure::Unreadable("what was received is no longer there".to_owned()));
         }
         let from = self.at;
         self.at += bytes.len() as u64;
