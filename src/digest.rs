@@ -260,6 +260,34 @@ mod tests {
     }
 
     #[test]
+    fn one_digest_is_no_other_and_is_written_the_same_everywhere() {
+        let (one, other) = (Digest::of(b"abc"), Digest::of(b"abd"));
+        assert!(one == Digest::of(b"abc") && one != other);
+        let kept = std::collections::HashSet::from([one, other, one]);
+        assert!(kept.len() == 2 && kept.contains(&other));
+        let hashed = |digest: &Digest| {
+            use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
+            BuildHasherDefault::<DefaultHasher>::default().hash_one(digest)
+        };
+        assert_ne!(hashed(&one), hashed(&other), "a table of them is no list");
+        assert_eq!(format!("{one:?}"), format!("sha256:{ABC}"));
+        let json = serde_json::to_string(&one).unwrap();
+        assert_eq!(json, format!("\"sha256:{ABC}\""));
+        assert_eq!(serde_json::from_str::<Digest>(&json).unwrap(), one);
+        assert!(serde_json::from_str::<Digest>("\"sha256:00\"").is_err());
+    }
+
+    #[test]
+    fn a_hasher_knows_its_length_and_its_algorithm() {
+        let mut hasher = Hasher::beside(Some(Algorithm::Sha512));
+        assert_eq!((hasher.length(), hasher.algorithm()), (0, Some(Algorithm::Sha512)));
+        hasher.update(b"abc");
+        hasher.update(b"de");
+        assert_eq!(hasher.length(), 5);
+        assert!(format!("{hasher:?}").contains("length: 5"));
+    }
+
+    #[test]
     fn another_algorithm_is_reckoned_beside_and_survives_a_clone() {
         let mut hasher = Hasher::beside(Some(Algorithm::Md5));
         hasher.update(b"a");

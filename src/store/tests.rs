@@ -260,3 +260,67 @@ async fn what_cannot_be_stored_ends_when_nobody_reads_it() {
     writer.stop_storing().await.unwrap();
     assert!(matches!(writer.write(Bytes::from("x")).await, Err(WriteError::Deserted)));
 }
+
+#[test]
+fn of_two_holds_the_stricter_holds() {
+    use Hold::{After, Everything, Nothing, Tail};
+    for (one, other, want) in [
+        (Nothing, Nothing, Nothing),
+        (Nothing, Tail(1), Tail(1)),
+        (Tail(3), Tail(2), Tail(3)),
+        (After(3), After(2), After(2)),
+        (Tail(9), After(5), After(5)),
+        (Nothing, After(5), After(5)),
+        (Everything, After(0), Everything),
+    ] {
+        assert_eq!((one.stricter(other), other.stricter(one)), (want, want), "{one:?} {other:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_stored_any_more_is_neither_kept_nor_taken_back() {
+    let (_folder, store) = store();
+    let mut writer = Writer::new(store.begin().unwrap(), None, Hold::Nothing);
+    let mut follower = writer.growing().follow(0, None);
+    writer.write(Bytes::from_static(b"on the disk")).await.unwrap();
+    writer.stop_storing().await.unwrap();
+    writer.stop_storing().await.unwrap();
+    assert!(!writer.is_storing() && writer.part_with_file().await.unwrap().is_none());
+    assert!(matches!(writer.rewind(0).await, Err(WriteError::Deserted)));
+    assert!(matches!(writer.checkpoint("key".into(), "note".into()).await, Ok(WriteNote::Stored)));
+    writer.write(Bytes::from_static(b", in memory")).await.unwrap();
+    let mut all = Vec::new();
+    while let Some((_, bytes)) = follower.next().await.unwrap() {
+        all.extend_from_slice(&bytes);
+        if all.len() == 22 {
+            break;
+        }
+    }
+    assert_eq!(all, b"on the disk, in memory");
+    assert!(writer.complete(Digest::of(&all)).is_none(), "there is no file");
+    assert_eq!(follower.next().await, Ok(None));
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_holds_up_everybody_in_memory_is_left_behind_and_told_so() {
+    let (_folder, store) = store();
+    let mut writer = Writer::new(store.begin().unwrap(), None, Hold::Nothing);
+    writer.stop_storing().await.unwrap();
+    let growing = writer.growing();
+    let (mut still, mut reads) = (growing.follow(0, None), growing.follow(0, None));
+    let piece = Bytes::from(vec![7; 1 << 20]);
+    let reading = tokio::spawn(async move {
+        let mut count = 0;
+        while let Ok(Some((_, bytes))) = reads.next().await {
+            count += bytes.len();
+        }
+        count
+    });
+    for _ in 0..8 {
+        writer.write(piece.clone()).await.unwrap();
+    }
+    writer.complete(Digest::of(b""));
+    assert_eq!(reading.await.unwrap(), 8 << 20);
+    assert!(matches!(still.next().await, Err(Failure::Unreadable(_))));
+    assert!(format!("{growing:?}").contains("received"));
+}

@@ -11,7 +11,7 @@ use crate::support::chaos::{Tmpfs, disk_usage};
 use crate::support::{Larder, MIB, Origin, Script, Site, sha256, wait_until};
 
 #[test]
-fn s10_a_filesystem_without_inodes_costs_the_client_nothing_and_gets_them_back() {
+fn s11_a_filesystem_without_inodes_costs_the_client_nothing_and_gets_them_back() {
     let Some(disk) = Tmpfs::mount("size=64m,nr_inodes=160") else { return };
     let origin = Origin::start();
     let a = Larder::new("a").cache_dir(&disk.path().join("cache")).set("cache.min_free", "0").start();

@@ -380,6 +380,10 @@ pub fn bare_command(program: impl AsRef<std::ffi::OsStr>, home: &Path) -> Comman
     let mut command = Command::new(program);
     command.env_clear().env("HOME", home).env("LC_ALL", "C.UTF-8").stdin(Stdio::null());
     command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
+    // where a build that counts coverage writes its counts
+    if let Some(file) = std::env::var_os("LLVM_PROFILE_FILE") {
+        command.env("LLVM_PROFILE_FILE", file);
+    }
     command
 }
 
