@@ -16,6 +16,7 @@ mod local;
 mod mormot;
 mod neighbours;
 mod notify;
+mod orders;
 mod ports;
 mod prefetch;
 mod purge;

@@ -20,6 +20,7 @@ mod dump;
 mod frame;
 mod grant;
 mod key;
+mod letter;
 mod window;
 
 pub use bearer::{Bearer, BearerError, GrantId, Thing};
@@ -28,4 +29,5 @@ pub use dump::forbid_core_dumps;
 pub use frame::{Checked, MAX_BODY, MAX_FRAME, OpenError, Opened, Sealer, VERSION};
 pub use grant::{Grants, Refused};
 pub use key::{SealError, Secret, SecretError, SiteKeys};
+pub use letter::LetterError;
 pub use window::Window;

@@ -78,7 +78,10 @@ fn blocks() -> ActionDoc {
         "POST",
         "/blocks",
         "Let nobody have a blob, or what a URL leads to",
-        Some(object(json!({"thing": thing, "reason": reason}), &["thing"])),
+        Some(object(
+            json!({"thing": thing, "reason": reason, "site": {"type": "boolean", "default": false}}),
+            &["thing"],
+        )),
         (
             201,
             Some(object(

@@ -190,6 +190,9 @@ pub struct BlockRequest {
     /// Why, for whoever is refused it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// On every node of the site.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub site: bool,
 }
 
 /// What is blocked now.

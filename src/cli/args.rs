@@ -15,6 +15,7 @@ use crate::index::{BanRecord, BlobRecord, BlockRecord, EventRecord, PeerRecord, 
 pub(crate) use get::{GetArgs, MgetArgs, PrefetchArgs};
 pub(crate) use look::{
     BansAction, BansArgs, BlockArgs, By, EventsArgs, LogArgs, LsArgs, ReportArgs, ThingArgs, TransfersArgs,
+    UnblockArgs,
 };
 pub(crate) use machine::{
     CaAction, CaArgs, CompletionsArgs, ConfigAction, ConfigArgs, ConfigFileArgs, DemoArgs, InitArgs, ManArgs,
@@ -65,7 +66,7 @@ pub(crate) enum Command {
     #[command(after_long_help = records::help::<BlockRecord>())]
     Block(BlockArgs),
     /// Let a blocked thing go again
-    Unblock(ThingArgs),
+    Unblock(UnblockArgs),
     /// List what administrators did
     #[command(after_long_help = records::help::<EventRecord>())]
     Events(EventsArgs),

@@ -54,6 +54,8 @@ pub struct PeersConfig {
     pub max_uploads: usize,
     /// Whether questions are passed on between the networks this node is on.
     pub gateway: bool,
+    /// Whether what an administrator of any node of the site blocks for all of it is blocked here.
+    pub site_orders: bool,
     /// The address neighbours are told, behind NAT or in a container.
     #[serde(with = "advertise")]
     pub advertise: Option<Advertise>,
@@ -91,6 +93,7 @@ impl Default for PeersConfig {
             upload_rate: Rate(0),
             max_uploads: 32,
             gateway: false,
+            site_orders: true,
             advertise: None,
         }
     }

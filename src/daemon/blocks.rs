@@ -1,69 +1,56 @@
 //! Blocking: a thing that nobody gets here, and that is here no longer.
 
 use super::build::House;
+use super::orders::block_thing;
 use crate::admin::{ActionError, BlockRequest, BlockView};
 use crate::digest::Digest;
 use crate::http::Target;
-use crate::index::{BLOCKS, BlockRecord};
+use crate::index::{BLOCKS, BlockRecord, Ordered};
 
 /// The longest reason, in characters.
 const REASON: usize = 200;
 /// What is said where nothing is.
 const NO_REASON: &str = "an administrator of this machine forbade it";
 
-/// A thing to block.
-enum Thing {
-    Blob(Digest),
-    Url(Target),
-}
-
-/// Blocks a thing, and removes what is held of it: the blob, or the blobs that its URL led to and no other does.
-/// Blocks on the disk.
+/// Blocks a thing, here or on every node of the site, and removes what is held of it. Blocks on the disk.
 pub(super) fn block(house: &House, request: &BlockRequest) -> Result<BlockView, ActionError> {
     let reason = reason(request)?;
-    let (thing, shown, done, removed) = match thing(&request.thing)? {
-        Thing::Blob(digest) => {
-            let done = house.engine.block_blob(&digest, reason.clone());
-            let name = BlockRecord::blob(&digest);
-            (name.clone(), name, done, done && remove(house, &digest)?)
-        }
-        Thing::Url(target) => {
-            let url = house.engine.url_key(&target);
-            let led: Vec<Digest> =
-                house.cache.variants(&url).iter().filter_map(|answer| answer.digest).collect();
-            let done = house.engine.block_url(&target, reason.clone());
-            let mut removed = false;
-            for digest in led.iter().filter(|_| done) {
-                let named = !house.cache.index().resources_of(digest).is_empty();
-                removed |= !named && remove(house, digest)?;
-            }
-            (BlockRecord::url(&url), target.shown(), done, removed)
-        }
+    let (what, shown) = thing(house, &request.thing)?;
+    let name = match &what {
+        Ordered::Blob(digest) => BlockRecord::blob(digest),
+        Ordered::Url(url) => BlockRecord::url(url),
     };
+    let mut because = String::new();
+    if request.site {
+        if !house.orders.is_heard() {
+            let what = "this node has joined no site, or has `peers.site_orders = false`: block it for this node alone";
+            return Err(ActionError::Refused(what.to_owned()));
+        }
+        because = house.orders.because();
+        let given = house.orders.block(&name, &shown, &reason);
+        given.map_err(|error| ActionError::Refused(error.to_string()))?;
+    }
+    let made = block_thing(&house.engine, &house.cache, what, &shown, &reason, because);
+    let (done, removed) = made.map_err(|error| ActionError::Failed(error.to_string()))?;
     if !done {
         let what = format!("{BLOCKS} things are blocked already; lift some that need it no longer");
         return Err(ActionError::Refused(what));
     }
-    tracing::info!(block.thing = %shown, block.reason = %reason, "blocked");
-    Ok(BlockView { thing, shown, reason, removed })
+    tracing::info!(block.thing = %shown, block.reason = %reason, block.site = request.site, "blocked");
+    Ok(BlockView { thing: name, shown, reason, removed })
 }
 
-fn remove(house: &House, digest: &Digest) -> Result<bool, ActionError> {
-    let failed = |error: crate::store::StoreError| ActionError::Failed(error.to_string());
-    house.cache.unpin(digest).map_err(failed)?;
-    house.cache.remove(digest).map_err(failed)
-}
-
-fn thing(text: &str) -> Result<Thing, ActionError> {
+/// A thing, and what is shown of it.
+fn thing(house: &House, text: &str) -> Result<(Ordered, String), ActionError> {
     if let Some(hex) = text.strip_prefix("sha256:") {
-        return Digest::from_hex(hex)
-            .map(Thing::Blob)
-            .map_err(|error| ActionError::Unreadable(error.to_string()));
+        let digest = Digest::from_hex(hex).map_err(|error| ActionError::Unreadable(error.to_string()))?;
+        return Ok((Ordered::Blob(digest), BlockRecord::blob(&digest)));
     }
     let target = text.parse().ok().and_then(|uri| Target::from_uri(&uri).ok());
-    target.map(Thing::Url).ok_or_else(|| {
+    let target = target.ok_or_else(|| {
         ActionError::Unreadable(format!("`{text}` is neither sha256:HEX nor an http or https URL"))
-    })
+    })?;
+    Ok((Ordered::Url(house.engine.url_key(&target)), target.shown()))
 }
 
 /// What whoever is refused is told, on one line.

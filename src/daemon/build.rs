@@ -10,6 +10,7 @@ use arc_swap::ArcSwap;
 
 use super::DaemonError;
 use super::limits::Limits;
+use super::orders::SiteOrders;
 use super::usage::Counted;
 use crate::ban::{Ban, BanList, Change};
 use crate::cache::Cache;
@@ -26,7 +27,7 @@ use crate::proxy::{self, Interceptor, Proxy};
 use crate::rest::Hosts;
 use crate::shutdown::{Drain, Shutdown};
 use crate::telemetry::Health;
-use crate::tls::Identity;
+use crate::tls::{Identity, NodeId};
 use crate::unit::Rate;
 
 /// All rooms of one node; a cheap clone.
@@ -38,6 +39,8 @@ pub(super) struct House {
     pub(super) cache: Cache,
     pub(super) bans: BanList,
     pub(super) engine: Engine,
+    /// What is blocked for the whole site.
+    pub(super) orders: SiteOrders,
     pub(super) proxy: Proxy,
     pub(super) own_addresses: Arc<ArcSwap<Vec<IpAddr>>>,
     /// The way out to neighbours, by whatever protocol.
@@ -100,6 +103,9 @@ impl House {
             stop: stop.clone(),
         });
         let limits = Limits::new(uplink.clone(), origin, Arc::clone(&clock));
+        let me = format!("{} ({})", config.node_name, short(&identity.node()));
+        let orders =
+            SiteOrders::new(config.peers.site_orders, me, engine.clone(), cache.clone(), Arc::clone(&clock));
         Ok(Self {
             identity,
             clock,
@@ -107,6 +113,7 @@ impl House {
             cache,
             bans,
             engine,
+            orders,
             proxy,
             own_addresses,
             uplink,
@@ -117,6 +124,11 @@ impl House {
             storing,
         })
     }
+}
+
+/// The beginning of a node's id, as people tell nodes apart.
+fn short(node: &NodeId) -> String {
+    node.to_string().chars().take(8).collect()
 }
 
 /// Neighbours have a quarter of the speed at which this machine's own clients are served from the store, and never

@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+use tokio::sync::mpsc;
+
+use super::orders::{Heard, SiteOrders};
 use crate::cache::Cache;
 use crate::clock::SharedClock;
 use crate::digest::Digest;
@@ -18,11 +21,19 @@ pub(super) struct Shared {
     cache: Cache,
     engine: Engine,
     server: peer::Server,
+    orders: SiteOrders,
+    /// Who named another list of orders than this node's.
+    heard: mpsc::Sender<Heard>,
 }
 
 impl Shared {
-    pub(super) fn new(cache: Cache, engine: Engine, server: peer::Server) -> Self {
-        Self { cache, engine, server }
+    pub(super) fn new(
+        cache: Cache,
+        engine: Engine,
+        server: peer::Server,
+        (orders, heard): (SiteOrders, mpsc::Sender<Heard>),
+    ) -> Self {
+        Self { cache, engine, server, orders, heard }
     }
 
     fn of_blob(&self, digest: &Digest) -> Option<Holding> {
@@ -100,6 +111,17 @@ impl Holdings for Shared {
         self.cache.hear(by, part);
     }
 
+    fn orders(&self) -> Option<[u8; 16]> {
+        self.orders.name()
+    }
+
+    fn orders_heard(&self, node: NodeId, list: [u8; 16]) {
+        // who finds no room names its list again with its next greeting
+        if self.orders.name() != Some(list) && self.heard.try_send((node, list)).is_err() {
+            tracing::trace!(peer.node = %node, "too many lists of orders at once");
+        }
+    }
+
     fn left(&self, node: &NodeId) {
         self.cache.unhear(node);
     }
@@ -126,7 +148,8 @@ pub(super) fn shareable(cache: &Cache, digest: &Digest) -> Option<(u64, Option<R
 }
 
 /// What the peer server gives out.
-pub(super) fn shelf(cache: &Cache, engine: &Engine, clock: &SharedClock) -> Shelf {
+pub(super) fn shelf(cache: &Cache, engine: &Engine, clock: &SharedClock, orders: &SiteOrders) -> Shelf {
+    let orders = orders.clone();
     let (blobs, heads, clock) = (cache.clone(), cache.clone(), Arc::clone(clock));
     let (arriving, fetching) = (engine.clone(), engine.clone());
     Shelf {
@@ -148,6 +171,7 @@ pub(super) fn shelf(cache: &Cache, engine: &Engine, clock: &SharedClock) -> Shel
             })
         }),
         arriving: Box::new(move |thing, asker| arriving.arriving_bytes(thing, asker)),
+        orders: Box::new(move || orders.told()),
     }
 }
 

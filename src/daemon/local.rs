@@ -90,6 +90,7 @@ impl Local {
             interfaces: watch::Sender::new(list).subscribe(),
             engine: self.house.engine.clone(),
             cache: self.house.cache.clone(),
+            orders: self.house.orders.clone(),
             bans: self.house.bans.clone(),
             uplink: self.house.uplink.clone(),
             tally: self.house.tally.clone(),

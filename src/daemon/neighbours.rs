@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 use tokio::net::TcpListener;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
 use super::DaemonError;
 use super::holdings::{Shared, shareable, shelf};
+use super::orders::{self, Heard, SiteOrders};
 use crate::ban::BanList;
 use crate::cache::Cache;
 use crate::catalogue::{self, Catalogue};
@@ -42,6 +43,7 @@ pub(super) struct Site {
     pub(super) interfaces: watch::Receiver<Vec<Interface>>,
     pub(super) engine: Engine,
     pub(super) cache: Cache,
+    pub(super) orders: SiteOrders,
     pub(super) bans: BanList,
     pub(super) uplink: Uplink,
     pub(super) tally: peer::Tally,
@@ -154,16 +156,9 @@ impl Site {
         let keys = &lasting.keys;
         let grants = Grants::new(Arc::clone(&self.clock));
         let server = self.server(keys, &grants)?;
+        let (named, heard) = orders::waiting();
         self.cache.join(self.identity.node());
-        let parts = discovery::Parts {
-            node: self.identity.node(),
-            pins: vec![self.identity.pin()],
-            sealer: Sealer::new(keys.clone(), boot).map_err(DaemonError::failed)?,
-            grants,
-            holdings: Arc::new(Shared::new(self.cache.clone(), self.engine.clone(), server.clone())),
-            clock: Arc::clone(&self.clock),
-            health: self.health.clone(),
-        };
+        let parts = self.discovery_parts((keys, boot), grants, &server, named)?;
         let config = self.discovery_config(&lasting.listeners);
         let (discovery, service) = Discovery::new(config, parts).map_err(DaemonError::failed)?;
         let catalogue = self.catalogue(keys.fingerprint(), boot)?;
@@ -176,6 +171,7 @@ impl Site {
         );
         let (catalogue, telling) = catalogue.unzip();
         let neighbours = Neighbours::new(discovery.clone(), client.clone());
+        let asking = (discovery.clone(), neighbours.clone());
         self.engine.set_neighbours(neighbours.consulting(catalogue.clone()));
         let joined = Joined { discovery: discovery.clone(), fingerprint: keys.fingerprint(), catalogue };
         tracing::info!(site.fingerprint = %joined.fingerprint, "joined the site");
@@ -186,6 +182,7 @@ impl Site {
             service.run(until).await;
             Ok(())
         });
+        self.follow_orders(&mut tasks, heard, asking, &stop);
         if let Some(telling) = telling {
             let until = stop.clone();
             tasks.spawn(async move {
@@ -202,6 +199,39 @@ impl Site {
             tracing::debug!("some connections to neighbours did not close in time");
         }
         ended
+    }
+
+    fn discovery_parts(
+        &self,
+        (keys, boot): (&SiteKeys, BootId),
+        grants: Grants,
+        server: &peer::Server,
+        named: mpsc::Sender<Heard>,
+    ) -> Result<discovery::Parts, DaemonError> {
+        let orders = (self.orders.clone(), named);
+        let holdings = Shared::new(self.cache.clone(), self.engine.clone(), server.clone(), orders);
+        Ok(discovery::Parts {
+            node: self.identity.node(),
+            pins: vec![self.identity.pin()],
+            sealer: Sealer::new(keys.clone(), boot).map_err(DaemonError::failed)?,
+            grants,
+            holdings: Arc::new(holdings),
+            clock: Arc::clone(&self.clock),
+            health: self.health.clone(),
+        })
+    }
+
+    fn follow_orders(
+        &self,
+        tasks: &mut Tasks,
+        heard: mpsc::Receiver<Heard>,
+        asking: (Discovery, Neighbours),
+        stop: &Shutdown,
+    ) {
+        if self.orders.is_followed() && !self.is_guest {
+            let is_gateway = self.config.peers.gateway;
+            tasks.spawn(self.orders.clone().run(heard, asking, is_gateway, stop.clone()));
+        }
     }
 
     fn spawn_listeners(
@@ -263,7 +293,7 @@ impl Site {
             keys: keys.clone(),
             grants: grants.clone(),
             bans: self.bans.clone(),
-            shelf: shelf(&self.cache, &self.engine, &self.clock),
+            shelf: shelf(&self.cache, &self.engine, &self.clock, &self.orders),
             uplink: self.uplink.clone(),
             limits: peer::Limits::default(),
             tally: self.tally.clone(),

@@ -155,7 +155,7 @@ fn bans(house: &House) -> Resource {
 }
 
 fn blocks(house: &House, rows: Rows) -> Resource {
-    let (engine, lift) = (house.engine.clone(), house.engine.clone());
+    let (engine, lift) = (house.engine.clone(), house.orders.clone());
     Resource::of::<BlockRecord>(rows)
         .found_by("url", "The whole URL, as it was asked for.", move |url| {
             let target = url.parse().ok().and_then(|uri| Target::from_uri(&uri).ok());

@@ -99,8 +99,7 @@ fn begin(start: Start) -> Result<Running, DaemonError> {
     let token = Token::load_or_create(&start.config.token_file()).map_err(DaemonError::failed)?;
     let (readiness, ready) = watch::channel(Readiness::Starting);
     let (reload, reloads) = mpsc::channel(4);
-    let seat = Seat::default();
-    let mormot: Arc<ArcSwapOption<mormot::Mormot>> = Arc::default();
+    let (seat, mormot): (Seat, Arc<ArcSwapOption<mormot::Mormot>>) = Default::default();
     let settings = Settings::of(&start.config, &start.origins);
     let about = about(&start.config, &house);
     let sources = sources::sources(&house, about, ready, &seat, &mormot, &settings, &start.logging);
@@ -126,6 +125,7 @@ fn begin(start: Start) -> Result<Running, DaemonError> {
             interfaces: interfaces.subscribe(),
             engine: house.engine.clone(),
             cache: house.cache.clone(),
+            orders: house.orders.clone(),
             bans: house.bans.clone(),
             uplink: house.uplink.clone(),
             tally: house.tally.clone(),

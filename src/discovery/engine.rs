@@ -178,6 +178,12 @@ impl Engine {
         self.take()
     }
 
+    /// Says hello before its time: what it says has changed.
+    pub fn hello_again(&mut self, now: Instant) -> Vec<Action> {
+        self.hello(false, now);
+        self.take()
+    }
+
     /// The seeds' addresses; new ones are greeted at once.
     pub fn set_seeds(&mut self, seeds: Vec<SocketAddr>) -> Vec<Action> {
         let fresh: Vec<_> = seeds.iter().filter(|s| !self.seeds.contains(s)).copied().collect();

@@ -84,6 +84,14 @@ pub trait Holdings: Send + Sync {
     /// A neighbour tells a part of what it holds.
     fn told(&self, _by: NodeId, _part: &[u8]) {}
 
+    /// The name of the list of the site's orders here, told in each `Hello`; none where there are none.
+    fn orders(&self) -> Option<[u8; 16]> {
+        None
+    }
+
+    /// A node says that it has this list of orders. Nothing is proved: it is a reason to ask it. Must not block.
+    fn orders_heard(&self, _node: NodeId, _list: [u8; 16]) {}
+
     /// A neighbour left, or was silent for too long.
     fn left(&self, _node: &NodeId) {}
 

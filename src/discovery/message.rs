@@ -6,7 +6,7 @@
 mod codec;
 mod fields;
 
-pub(super) use codec::{stamp, stamped};
+pub(super) use codec::{Stamp, stamp, stamped};
 
 use std::net::SocketAddr;
 

@@ -23,8 +23,8 @@ pub use handle::{Discovery, Parts, StartError};
 use super::engine::{Action, Arrival, Asking, Destination, Engine, FindingId};
 use super::message;
 use super::transport::{Datagram, Transport};
-use super::{Endpoint, Offer, Wanted};
-use crate::clock::SharedClock;
+use super::{Endpoint, Holdings, Offer, Wanted};
+use crate::clock::{SharedClock, Timestamp};
 use crate::digest::Digest;
 use crate::seal::{OpenError, Sealer};
 use crate::shutdown::Shutdown;
@@ -50,6 +50,8 @@ const FOREIGN_EVERY: Duration = Duration::from_secs(3600);
 enum Command {
     Find(FindingId, Asking, Wanted, mpsc::Sender<Update>),
     Forget(FindingId),
+    /// Say to all that this node is there.
+    Hello,
     /// Say when all that has come so far has been heard and answered.
     CatchUp(oneshot::Sender<()>),
     Doubt(NodeId, Digest),
@@ -69,6 +71,7 @@ enum Update {
 /// The task, ready to run.
 pub struct Service<T> {
     engine: Engine,
+    holdings: Arc<dyn Holdings>,
     sealer: Sealer,
     transport: T,
     endpoints: Vec<Endpoint>,
@@ -185,7 +188,7 @@ impl<T: Transport> Service<T> {
             Ok(opened) => {
                 let Datagram { from, link, broadcast, .. } = *datagram;
                 let actions = self.engine.handle(&opened, Arrival { from, link, broadcast }, now);
-                self.note_clock(&opened.body);
+                self.note_stamp(&opened.body);
                 self.stale = true;
                 self.perform(actions);
             }
@@ -193,9 +196,18 @@ impl<T: Transport> Service<T> {
         }
     }
 
+    fn note_stamp(&mut self, body: &[u8]) {
+        let Some((node, stamp)) = message::stamped(body) else { return };
+        if let Some(theirs) = stamp.clock {
+            self.note_clock(node, theirs);
+        }
+        if let Some(list) = stamp.orders.filter(|_| node != self.engine.sender().node) {
+            self.holdings.orders_heard(node, list);
+        }
+    }
+
     /// How far a neighbour's clock is from ours: for people alone, nothing is decided by it.
-    fn note_clock(&mut self, body: &[u8]) {
-        let Some((node, theirs)) = message::stamped(body) else { return };
+    fn note_clock(&mut self, node: NodeId, theirs: Timestamp) {
         if self.clocks.len() < CLOCKS || self.clocks.contains_key(&node) {
             let (theirs, ours) = (theirs.0, self.clock.now().0);
             let ahead = i64::try_from(theirs.abs_diff(ours)).unwrap_or(i64::MAX);
@@ -244,6 +256,10 @@ impl<T: Transport> Service<T> {
                     wants.retain(|(_, (wanted, _))| *wanted != finding);
                     self.forget(finding);
                 }
+                Command::Hello => {
+                    let actions = self.engine.hello_again(now);
+                    self.perform(actions);
+                }
                 Command::CatchUp(done) => {
                     self.hear_what_came(now);
                     if done.send(()).is_err() {
@@ -291,7 +307,8 @@ impl<T: Transport> Service<T> {
         for action in actions {
             match action {
                 Action::Send { to, mut body } => {
-                    message::stamp(&mut body, self.clock.now());
+                    let (clock, orders) = (Some(self.clock.now()), self.holdings.orders());
+                    message::stamp(&mut body, &message::Stamp { clock, orders });
                     self.send(&to, &body);
                 }
                 Action::Offer(finding, offer) => self.tell(finding, Update::Offer(*offer)),

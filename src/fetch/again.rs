@@ -4,6 +4,8 @@
 //! tag shows. Where a digest must hold, bytes of a neighbour went out before their proof or anything is blocked, the
 //! end waits for a judgement of the whole, which nobody passes on such a rest: then the client is cut.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use futures_util::stream;
 use http_body::Frame;
@@ -18,19 +20,22 @@ use crate::http::{Body, BodyError, boxed};
 
 /// A way to the origin for the client of a running transfer.
 #[derive(Clone)]
-pub struct Again {
+pub struct Again(Arc<Inner>);
+
+struct Inner {
     engine: Engine,
     upstream: Upstream,
 }
 
 impl Again {
     pub(super) fn new(engine: &Engine, case: &Case) -> Self {
-        Self { engine: engine.clone(), upstream: case.upstream(case.want.headers_for_whole()) }
+        let upstream = case.upstream(case.want.headers_for_whole());
+        Self(Arc::new(Inner { engine: engine.clone(), upstream }))
     }
 
     /// What follows on `at`, up to `end` or the thing's own; none where nothing shows that it belongs there.
     pub(super) async fn rest(&self, running: &Running, at: u64, end: Option<u64>) -> Option<Body> {
-        let is_judged = running.judge().bound().is_some() || self.engine.0.cache.index().has_blocks();
+        let is_judged = running.judge().bound().is_some() || self.0.engine.0.cache.index().has_blocks();
         if is_judged || running.was_unproven() {
             return None;
         }
@@ -38,7 +43,7 @@ impl Again {
         let tag = answer.head.strong_etag()?;
         let until = end.filter(|_| end != total);
         let missing = Missing { offset: at, until, tag: Some(tag) };
-        let rest = self.upstream.rest(&self.engine.0.origin, missing, false).await.ok()?;
+        let rest = self.0.upstream.rest(&self.0.engine.0.origin, missing, false).await.ok()?;
         let (response, size) = match rest {
             Rest::From(response, size) => (response, size),
             Rest::Whole(response) if at == 0 && until.is_none() => {
@@ -55,7 +60,7 @@ impl Again {
         let left = end.unwrap_or(size).saturating_sub(at);
         Some(super::delivery::counted(
             exactly(response.into_body(), left),
-            self.engine.0.ledger.clone(),
+            self.0.engine.0.ledger.clone(),
             From::Origin,
         ))
     }

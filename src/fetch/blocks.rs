@@ -11,25 +11,24 @@ use super::error::FetchError;
 use super::flight::FlightKey;
 use super::judge::TAIL;
 use crate::digest::{Digest, Stated};
-use crate::http::Target;
 use crate::index::BlockRecord;
 use crate::policy::UrlKey;
 use crate::store::Hold;
 
 impl Engine {
-    /// Blocks a URL: what it led to is forgotten, and nobody joins what runs. False where too much is blocked.
-    pub fn block_url(&self, target: &Target, reason: String) -> bool {
-        let url = self.url_key(target);
-        let done = self.put_block(BlockRecord::url(&url), target.shown(), reason, String::new());
+    /// Blocks a URL by its key: what it led to is forgotten, and nobody joins what runs. False where too much is
+    /// blocked. `because_of`: see [`BlockRecord`].
+    pub fn block_url(&self, url: UrlKey, shown: String, reason: String, because_of: String) -> bool {
+        let done = self.put_block(BlockRecord::url(&url), shown, reason, because_of);
         self.0.cache.forget_url(&url);
         self.0.flights.part_from(FlightKey::Url(url));
         done
     }
 
     /// Blocks a blob; taking it away is for the caller. False where too much is blocked.
-    pub fn block_blob(&self, digest: &Digest, reason: String) -> bool {
+    pub fn block_blob(&self, digest: &Digest, reason: String, because_of: String) -> bool {
         let name = BlockRecord::blob(digest);
-        let done = self.put_block(name.clone(), name, reason, String::new());
+        let done = self.put_block(name.clone(), name, reason, because_of);
         self.0.flights.part_from(FlightKey::Stated(Stated::from(*digest)));
         done
     }

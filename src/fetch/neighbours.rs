@@ -71,6 +71,13 @@ impl Neighbours {
         self.discovery.peers().iter().any(|peer| peer.node == node)
     }
 
+    /// The site's orders, as a node has them that proved itself; none where it is not known yet.
+    pub async fn orders(&self, node: NodeId) -> Option<Result<Vec<u8>, PullError>> {
+        let peers = self.discovery.peers();
+        let peer = peers.iter().find(|peer| peer.node == node)?;
+        Some(self.client.orders(&holder(peer)).await)
+    }
+
     /// Asks who holds what a URL leads to; answers come through the finding.
     pub(super) fn ask_url(&self, url: UrlKey) -> Finding {
         self.discovery.find(Wanted::Url(url))

@@ -9,6 +9,7 @@ use crate::policy::UrlKey;
 
 /// More things than this are not blocked: every request would pay for the list.
 pub const BLOCKS: usize = 10_000;
+const BY_SITE: &str = "site: ";
 
 crate::record! {
     /// A thing that nobody gets here.
@@ -24,7 +25,8 @@ crate::record! {
         reason: String,
         /// When it was blocked.
         since: Timestamp,
-        /// The blocked blob that a URL led to, where it is blocked for that alone; empty where it was ordered.
+        /// The blocked blob that a URL led to, where it is blocked for that alone; `site: ` and the node where it was
+        /// ordered for the whole site; empty where it was ordered here for this node.
         because_of: String,
     }
 }
@@ -33,6 +35,16 @@ impl BlockRecord {
     /// The name of a blob among what is blocked.
     pub fn blob(digest: &Digest) -> String {
         digest.to_string()
+    }
+
+    /// Why a thing is blocked that was ordered for the whole site, at this node.
+    pub fn by_site(node: &str) -> String {
+        format!("{BY_SITE}{node}")
+    }
+
+    /// Whether it is blocked because it was ordered for the whole site.
+    pub fn is_by_site(because_of: &str) -> bool {
+        because_of.starts_with(BY_SITE)
     }
 
     /// The name of a URL among what is blocked.

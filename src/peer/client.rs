@@ -41,6 +41,8 @@ use crate::tls::{self, Identity, NodeId};
 
 /// A stored head is refused beyond this size.
 const MOST_HEAD: usize = 512 * 1024;
+/// The site's orders are refused beyond this size.
+const MOST_ORDERS: usize = 4 * 1024 * 1024;
 /// A refusal's text is read up to this size, for the sake of the connection.
 const MOST_REFUSAL: usize = 4 * 1024;
 
@@ -162,6 +164,18 @@ impl Client {
         Ok(Pulled { size: told.end, body: boxed(body.map_err(PullError::from)) })
     }
 
+    /// Reads the list of the site's orders that a neighbour has; a letter that no accepted key opens is none.
+    pub async fn orders(&self, holder: &Holder) -> Result<Vec<u8>, PullError> {
+        let ask = Ask { thing: wire::ORDERS, from: 0, bytes: false, pieces: 0 };
+        let (response, lease) = self.ask(holder, GrantId([0; 16]), ask).await?;
+        if response.status() != StatusCode::OK {
+            let error = PullError::of_status(response.status());
+            return Err(self.refused(response, lease, error).await);
+        }
+        let letter = self.whole(response, lease, MOST_ORDERS).await?;
+        self.0.keys.open_letter(&letter).map_err(|error| PullError::Protocol(error.to_string()))
+    }
+
     /// Reads a stored head, or that of something arriving with the hashes of its pieces from one on.
     pub async fn head(
         &self,
@@ -177,15 +191,8 @@ impl Client {
             let error = PullError::of_status(response.status());
             return Err(self.refused(response, lease, error).await);
         }
-        let size = length(response.headers())
-            .ok_or_else(|| PullError::Protocol("its stored head has no length".to_owned()))?;
-        let stall = self.0.deadlines.stall;
-        let body = Watched::new(response.into_body(), size, stall, move || lease.give_back());
-        let whole = Limited::new(body.map_err(PullError::from), MOST_HEAD)
-            .collect()
-            .await
-            .map_err(PullError::of_body)?;
-        serde_json::from_slice(&whole.to_bytes())
+        let whole = self.whole(response, lease, MOST_HEAD).await?;
+        serde_json::from_slice(&whole)
             .map_err(|error| PullError::Protocol(format!("its stored head cannot be read: {error}")))
     }
 
@@ -290,6 +297,21 @@ impl Client {
             }
         });
         Ok(sender)
+    }
+
+    /// A body that is not long.
+    async fn whole(
+        &self,
+        response: Response<Incoming>,
+        lease: Lease,
+        most: usize,
+    ) -> Result<Bytes, PullError> {
+        let size = length(response.headers())
+            .ok_or_else(|| PullError::Protocol("its answer has no length".to_owned()))?;
+        let stall = self.0.deadlines.stall;
+        let body = Watched::new(response.into_body(), size, stall, move || lease.give_back());
+        let whole = Limited::new(body.map_err(PullError::from), most).collect().await;
+        Ok(whole.map_err(PullError::of_body)?.to_bytes())
     }
 
     /// Reads the text of a refusal, so that its connection can be used again, and gives the error back.

@@ -54,6 +54,8 @@ pub struct Shelf {
     /// Gives an asker what this node is itself receiving; none if nothing of that name is, an error if enough read
     /// from here.
     pub arriving: GiveArriving,
+    /// The list of the site's orders; none where this node does not follow any.
+    pub orders: Box<dyn Fn() -> Option<Vec<u8>> + Send + Sync>,
 }
 
 type ShowHead = Box<dyn Fn([u8; 32], u64) -> Later<Result<ResourceHead, Absent>> + Send + Sync>;

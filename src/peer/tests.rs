@@ -124,6 +124,7 @@ fn shelf(blobs: Vec<Bytes>, hang_after: Option<u64>) -> Shelf {
             })
         }),
         arriving: Box::new(|_, _| None),
+        orders: Box::new(|| Some(b"[]".to_vec())),
         head: Box::new(|key, _| {
             Box::pin(async move {
                 let fields = [("etag", "\"a\""), ("set-cookie", "sid=1"), ("date", "today")];

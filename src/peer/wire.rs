@@ -59,9 +59,14 @@ pub struct ArrivingHead {
     pub pieces: (u64, Vec<PieceHash>),
 }
 
+/// The site's orders, as a bearer names them: every node with the secret may read them, no grant is needed.
+pub(super) const ORDERS: Thing = Thing::Resource(*b"larder site orders, version one.");
+const ORDERS_PATH: &str = "/orders";
+
 /// The path under which a thing is asked for.
 pub(super) fn path_of(thing: &Thing) -> String {
     match thing {
+        orders if *orders == ORDERS => ORDERS_PATH.to_owned(),
         Thing::Blob(digest) => format!("/blob/{digest}"),
         Thing::Resource(key) => format!("/resource/{}", hex(key)),
     }
@@ -69,6 +74,9 @@ pub(super) fn path_of(thing: &Thing) -> String {
 
 /// The thing a path asks for; none for any other path.
 pub(super) fn thing_at(path: &str) -> Option<Thing> {
+    if path == ORDERS_PATH {
+        return Some(ORDERS);
+    }
     if let Some(digest) = path.strip_prefix("/blob/sha256:") {
         return Digest::from_hex(digest).ok().map(Thing::Blob);
     }
@@ -82,9 +90,12 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn only_two_paths_mean_anything() {
+    fn only_three_paths_mean_anything() {
         let key = "ab".repeat(32);
-        for path in ["/", "/blob/", "/blob/sha256:", "/blob/sha256:ab", "/resource/ab", "/status", ""] {
+        assert_eq!((thing_at("/orders"), path_of(&ORDERS).as_str()), (Some(ORDERS), "/orders"));
+        for path in
+            ["/", "/orders/", "/blob/", "/blob/sha256:", "/blob/sha256:ab", "/resource/ab", "/status", ""]
+        {
             assert_eq!(thing_at(path), None, "{path}");
         }
         for path in [

@@ -6,18 +6,18 @@
 //! key, need not agree on nonces. All tokens have the same length.
 
 use aes_gcm::aead::{Aead as _, Payload};
-use aes_gcm::{Aes256Gcm, KeyInit as _};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use zeroize::Zeroizing;
 
-use super::key::{KeySet, random};
+use super::key::random;
 use super::{SealError, SiteKeys};
 use crate::digest::Digest;
 use crate::tls::NodeId;
 
 const VERSION: u8 = 1;
 const HEAD: usize = 21;
+/// What keys and nonces of bearers are made for.
+const PURPOSE: &[u8] = b"bearer";
 
 /// Which grant a token uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -69,7 +69,7 @@ impl SiteKeys {
             return Err(BearerError);
         }
         let plain = self.by_id([a, b, c, d]).find_map(|(_, set)| {
-            let (cipher, nonce) = set.bearer_cipher(salt);
+            let (cipher, nonce) = set.cipher(PURPOSE, salt);
             cipher.decrypt((&nonce).into(), Payload { msg: sealed, aad: head }).ok()
         });
         Bearer::decode(&plain.ok_or(BearerError)?).ok_or(BearerError)
@@ -77,7 +77,7 @@ impl SiteKeys {
 
     fn seal_bearer_with(&self, bearer: &Bearer, salt: [u8; 16]) -> Result<String, SealError> {
         let set = self.sending().ok_or(SealError::NoSecret)?;
-        let (cipher, nonce) = set.bearer_cipher(salt);
+        let (cipher, nonce) = set.cipher(PURPOSE, salt);
         let mut token = vec![VERSION];
         token.extend_from_slice(&set.id);
         token.extend_from_slice(&salt);
@@ -86,17 +86,6 @@ impl SiteKeys {
             .map_err(|_refused| SealError::Cipher)?;
         token.extend_from_slice(&sealed);
         Ok(URL_SAFE_NO_PAD.encode(token))
-    }
-}
-
-impl KeySet {
-    fn bearer_cipher(&self, salt: [u8; 16]) -> (Aes256Gcm, [u8; 12]) {
-        let mut key = Zeroizing::new([0; 32]);
-        let mut nonce = [0; 12];
-        self.expand(&[b"larder bearer v1 key", &salt], key.as_mut_slice());
-        self.expand(&[b"larder bearer v1 nonce", &salt], &mut nonce);
-        let key: &[u8; 32] = &key;
-        (Aes256Gcm::new(key.into()), nonce)
     }
 }
 

@@ -1,5 +1,6 @@
 //! From a secret to keys: Argon2id makes the site key slow to guess, HKDF makes one key a purpose from it.
 
+use aes_gcm::{Aes256Gcm, KeyInit as _};
 use std::fmt;
 use std::sync::Arc;
 
@@ -179,6 +180,18 @@ impl KeySet {
     pub(super) fn expand(&self, info: &[&[u8]], to: &mut [u8]) {
         let done = Hkdf::<Sha256>::new(None, self.site_key.as_slice()).expand_multi_info(info, to);
         debug_assert!(done.is_ok(), "the output is shorter than 255 blocks");
+    }
+}
+
+impl KeySet {
+    /// A cipher and a nonce of this purpose's own, for one salt.
+    pub(super) fn cipher(&self, purpose: &[u8], salt: [u8; 16]) -> (Aes256Gcm, [u8; 12]) {
+        let mut key = Zeroizing::new([0; 32]);
+        let mut nonce = [0; 12];
+        self.expand(&[b"larder ", purpose, b" v1 key", &salt], key.as_mut_slice());
+        self.expand(&[b"larder ", purpose, b" v1 nonce", &salt], &mut nonce);
+        let key: &[u8; 32] = &key;
+        (Aes256Gcm::new(key.into()), nonce)
     }
 }
 

@@ -47,6 +47,7 @@ mod limits;
 mod liars;
 mod mirrors;
 mod mormot;
+mod orders;
 mod peers;
 mod prefetch;
 mod proxy;

@@ -47,6 +47,22 @@ pub(crate) struct BlockArgs {
     /// Why, for whoever is refused it
     #[arg(long, value_name = "TEXT", requires = "thing")]
     pub(in crate::cli) reason: Option<String>,
+    /// On every node of the site, until it is lifted on any
+    #[arg(long, requires = "thing")]
+    pub(in crate::cli) site: bool,
+    /// Print one JSON document
+    #[arg(long)]
+    pub(in crate::cli) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct UnblockArgs {
+    /// A digest (sha256:HEX) or a URL
+    #[arg(value_name = "DIGEST|URL")]
+    pub(in crate::cli) thing: String,
+    /// On every node of the site, where it was blocked for all of it
+    #[arg(long)]
+    pub(in crate::cli) site: bool,
     /// Print one JSON document
     #[arg(long)]
     pub(in crate::cli) json: bool,

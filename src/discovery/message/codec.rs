@@ -43,11 +43,12 @@ mod field {
     pub(super) const BEYOND: u8 = 18;
     pub(super) const CLOCK: u8 = 19;
     pub(super) const TOLD: u8 = 20;
+    pub(super) const ORDERS: u8 = 21;
 }
 
 /// The last field this version knows; what comes after it is of a later one.
 #[cfg(test)]
-pub(super) const LAST_FIELD: u8 = field::TOLD;
+pub(super) const LAST_FIELD: u8 = field::ORDERS;
 
 /// Fields of an answer, itself a list of fields.
 mod answer {
@@ -88,23 +89,38 @@ const WANT_BLOB: u8 = 1;
 const WANT_URL: u8 = 2;
 const WANT_STATED: u8 = 3;
 
-/// Adds what this machine's clock says to a `Hello`, in milliseconds since 1970; other messages stay as they are.
-pub(in crate::discovery) fn stamp(body: &mut Vec<u8>, clock: Timestamp) {
+/// What a `Hello` says besides its message: it is put on as the frame leaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(in crate::discovery) struct Stamp {
+    /// What the clock of this machine says.
+    pub(in crate::discovery) clock: Option<Timestamp>,
+    /// The name of the list of the site's orders, where there are any.
+    pub(in crate::discovery) orders: Option<[u8; 16]>,
+}
+
+/// Stamps a `Hello`; other messages stay as they are.
+pub(in crate::discovery) fn stamp(body: &mut Vec<u8>, stamp: &Stamp) {
     if body.starts_with(&[field::KIND, 1, HELLO]) {
         let mut more = Fields::default();
-        more.number(field::CLOCK, clock.0);
+        if let Some(clock) = stamp.clock {
+            more.number(field::CLOCK, clock.0);
+        }
+        if let Some(orders) = &stamp.orders {
+            more.put(field::ORDERS, orders);
+        }
         body.extend(more.finish());
     }
 }
 
-/// Who sent a `Hello` that says what his clock says, and what it says.
-pub(in crate::discovery) fn stamped(body: &[u8]) -> Option<(NodeId, Timestamp)> {
+/// Who sent a `Hello`, and its stamp.
+pub(in crate::discovery) fn stamped(body: &[u8]) -> Option<(NodeId, Stamp)> {
     if !body.starts_with(&[field::KIND, 1, HELLO]) {
         return None;
     }
     let fields = Reader::all(body).ok()?;
-    let clock = Timestamp(fields.number(field::CLOCK).ok()??);
-    Some((Sender::decode(&fields).ok()?.node, clock))
+    let clock = fields.number(field::CLOCK).ok()?.map(Timestamp);
+    let orders = fields.array(field::ORDERS).ok()?;
+    Some((Sender::decode(&fields).ok()?.node, Stamp { clock, orders }))
 }
 
 impl Message {

@@ -216,7 +216,8 @@ fn the_largest_question_and_the_largest_answer_fit_into_a_frame() {
     message.sender.pins.extend([Pin([7; 32]), Pin([8; 32])]);
     message.kind = Kind::Hello { first: true, moved: true, relayed: true, told: Some(vec![1; TOLD]) };
     let mut greeting = message.encode();
-    stamp(&mut greeting, crate::clock::Timestamp(u64::MAX));
+    let full = Stamp { clock: Some(crate::clock::Timestamp(u64::MAX)), orders: Some([255; 16]) };
+    stamp(&mut greeting, &full);
     assert!(greeting.len() <= MAX_BODY, "{}", greeting.len());
 }
 
@@ -301,16 +302,23 @@ fn the_messages_of_a_crowd_are_read_and_written_as_ever() {
     }
 }
 
+/// `tests/fixtures/frames/stamp-v1.json`: a `Hello` with its stamp, as the first release wrote it.
 #[test]
-fn a_hello_says_what_its_clock_says_and_nothing_else_does() {
-    let (mut greeting, clock) = (hello().encode(), crate::clock::Timestamp(1_700_000_000_123));
-    assert_eq!(stamped(&greeting), None);
-    stamp(&mut greeting, clock);
-    assert_eq!(stamped(&greeting), Some((hello().sender.node, clock)));
+fn a_hello_is_stamped_and_nothing_else_is() {
+    let text = include_str!("../../../tests/fixtures/frames/stamp-v1.json");
+    let vector: serde_json::Value = serde_json::from_str(text).unwrap();
+    let clock = crate::clock::Timestamp(vector["clock"].as_u64().unwrap());
+    let orders = crate::digest::unhex(vector["orders"].as_str().unwrap()).unwrap();
+    let full = Stamp { clock: Some(clock), orders: Some(orders.try_into().unwrap()) };
+    let (mut greeting, node) = (hello().encode(), hello().sender.node);
+    assert_eq!(stamped(&greeting), Some((node, Stamp::default())));
+    stamp(&mut greeting, &full);
+    assert_eq!(crate::digest::hex(&greeting), vector["body"].as_str().unwrap());
+    assert_eq!(stamped(&greeting), Some((node, full)));
     assert_eq!(Message::decode(&greeting), Ok(hello()), "a version that does not know it passes over it");
     let mut bye = Message { kind: Kind::Bye, ..hello() }.encode();
     let before = bye.clone();
-    stamp(&mut bye, clock);
+    stamp(&mut bye, &full);
     assert_eq!((bye, stamped(&before)), (before.clone(), None));
     for length in 0..greeting.len() {
         let _whatever = stamped(&greeting[..length]);

@@ -97,7 +97,7 @@ impl Discovery {
             boot: parts.sealer.boot(),
             wait_max: config.wait_max,
             gateway: config.gateway,
-            holdings: parts.holdings,
+            holdings: Arc::clone(&parts.holdings),
             grants: parts.grants,
             seed,
         };
@@ -114,6 +114,7 @@ impl Discovery {
         let (to, commands) = mpsc::channel(COMMANDS);
         let service = Service {
             engine,
+            holdings: parts.holdings,
             sealer: parts.sealer,
             transport,
             endpoints: config.endpoints,
@@ -136,6 +137,11 @@ impl Discovery {
     /// come late.
     pub fn find(&self, wanted: Wanted) -> Finding {
         self.ask(Asking::Everybody, wanted)
+    }
+
+    /// Says to all, now and not at the next turn, that this node is there, and what it says with that.
+    pub fn hello(&self) {
+        self.tell(Command::Hello);
     }
 
     /// Asks the site and says that this node fetches it where nobody else does: claims of others are heard too.

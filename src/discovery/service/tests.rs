@@ -256,7 +256,7 @@ async fn a_find_without_a_task_ends_by_itself() {
 struct Ahead;
 
 impl crate::clock::Clock for Ahead {
-    fn now(&self) -> crate::clock::Timestamp {
+    fn now(&self) -> Timestamp {
         SystemClock.now().plus(Duration::from_secs(7200))
     }
     fn instant(&self) -> Instant {

@@ -34,6 +34,7 @@ impl Server {
         request: &Request<B>,
     ) -> Result<Response<Body>, Dropped> {
         match self.admit(caller, request) {
+            Ok((wire::ORDERS, _)) => Ok(self.orders()),
             Ok((Thing::Blob(digest), asker)) => {
                 Ok(self.blob(&digest, asker, request.method(), request.headers()).await)
             }
@@ -87,12 +88,29 @@ impl Server {
             Proof::Node(_) => return Err(Refusal::AskAgain("the token is another node's")),
             Proof::Missing => return Err(Refusal::AskAgain("the caller has no certificate")),
         }
+        // every node of the site may read them, and they are sealed besides
+        if thing == wire::ORDERS && bearer.holder == self.0.me {
+            self.0.bans.proved(caller.address);
+            return Ok((thing, bearer.asker));
+        }
         self.0.grants.admit(&bearer, self.0.me).map_err(|why| {
             tracing::debug!(%why, "a token is not admitted");
             Refusal::AskAgain("the grant does not admit it")
         })?;
         self.0.bans.proved(caller.address);
         Ok((thing, bearer.asker))
+    }
+
+    /// The site's orders, as a letter.
+    fn orders(&self) -> Response<Body> {
+        let Some(list) = (self.0.shelf.orders)() else { return problem(StatusCode::NOT_FOUND, "not here") };
+        match self.0.keys.seal_letter(&list) {
+            Ok(letter) => with_type(Response::new(full(letter)), wire::BLOB_TYPE),
+            Err(error) => {
+                tracing::warn!(%error, "the site's orders cannot be sealed");
+                problem(StatusCode::INTERNAL_SERVER_ERROR, "the orders cannot be sealed")
+            }
+        }
     }
 
     async fn head_of(&self, key: [u8; 32], pieces: u64) -> Result<ResourceHead, Response<Body>> {
