@@ -70,6 +70,8 @@ pub enum Care {
 impl Database {
     /// The same with another care than the usual one of this room, for who measures or fills it.
     pub fn with_care(self, care: Care) -> Result<Self, DbError> {
+        // the limit is for a write-ahead log: a rollback journal would be measured at each commit
+        self.connection.pragma_update(None, "journal_size_limit", -1)?;
         self.connection.execute_batch(match care {
             Care::Full => "PRAGMA journal_mode = DELETE; PRAGMA synchronous = FULL",
             Care::Off => "PRAGMA journal_mode = DELETE; PRAGMA synchronous = OFF",
