@@ -1,8 +1,9 @@
 //! Accepting clients and serving their connections.
 
 use std::net::IpAddr;
+use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use http::{Request, StatusCode};
@@ -12,7 +13,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::watch;
+use tokio::sync::Notify;
 
 use super::forward::Visit;
 use super::outgoing::Outgoing;
@@ -174,10 +175,16 @@ fn connections(files: u64) -> usize {
 
 /// Whether a connection has a request in hand, from its head to the last byte of its answer.
 #[derive(Clone, Default)]
-pub(super) struct Busy {
-    requests: watch::Sender<usize>,
+pub(super) struct Busy(Arc<Work>);
+
+#[derive(Default)]
+struct Work {
+    requests: AtomicUsize,
     /// Parts of answers that went.
-    moved: Arc<AtomicU64>,
+    moved: AtomicU64,
+    /// Somebody waits for the end of it: until then nobody need be told.
+    watched: AtomicBool,
+    changed: Notify,
 }
 
 /// One request in hand.
@@ -185,7 +192,8 @@ pub(super) struct InHand(Busy);
 
 impl Busy {
     pub(super) fn enter(&self) -> InHand {
-        self.requests.send_modify(|requests| *requests += 1);
+        self.0.requests.fetch_add(1, Ordering::SeqCst);
+        self.0.tell();
         InHand(self.clone())
     }
 
@@ -193,9 +201,9 @@ impl Busy {
     /// HTTP/2 hides a client that takes nothing: its connection flows.
     pub(super) async fn stands_still(&self) {
         loop {
-            let before = self.moved.load(Ordering::Relaxed);
+            let before = self.0.moved.load(Ordering::Relaxed);
             tokio::time::sleep(IDLE_WRITE).await;
-            if *self.requests.borrow() > 0 && self.moved.load(Ordering::Relaxed) == before {
+            if self.0.count() > 0 && self.0.moved.load(Ordering::Relaxed) == before {
                 return;
             }
         }
@@ -203,14 +211,28 @@ impl Busy {
 
     /// Waits until nothing has been in hand for so long; the last bytes want [`LAST_BYTES`] to leave.
     pub(super) async fn idle(&self, long: Duration) {
-        let mut requests = self.requests.subscribe();
+        self.0.watched.store(true, Ordering::SeqCst);
         loop {
-            if requests.wait_for(|requests| *requests == 0).await.is_err() {
+            // from here on a change is not missed, whatever is seen of the count
+            let mut changed = pin!(self.0.changed.notified());
+            changed.as_mut().enable();
+            if self.0.count() > 0 {
+                changed.await;
+            } else if tokio::time::timeout(long, changed).await.is_err() {
                 return;
             }
-            if tokio::time::timeout(long, requests.changed()).await.is_err() {
-                return;
-            }
+        }
+    }
+}
+
+impl Work {
+    fn count(&self) -> usize {
+        self.requests.load(Ordering::SeqCst)
+    }
+
+    fn tell(&self) {
+        if self.watched.load(Ordering::SeqCst) {
+            self.changed.notify_waiters();
         }
     }
 }
@@ -223,13 +245,14 @@ impl InHand {
 
     /// Something of the answer went.
     pub(super) fn moved(&self) {
-        self.0.moved.fetch_add(1, Ordering::Relaxed);
+        self.0.0.moved.fetch_add(1, Ordering::Relaxed);
     }
 }
 
 impl Drop for InHand {
     fn drop(&mut self) {
-        self.0.requests.send_modify(|requests| *requests = requests.saturating_sub(1));
+        self.0.0.requests.fetch_sub(1, Ordering::SeqCst);
+        self.0.0.tell();
     }
 }
 
@@ -245,7 +268,7 @@ mod tests {
         let in_hand = busy.enter();
         let moving = async {
             loop {
-                busy.moved.fetch_add(1, Ordering::Relaxed);
+                busy.0.moved.fetch_add(1, Ordering::Relaxed);
                 tokio::time::sleep(IDLE_WRITE / 2).await;
             }
         };
