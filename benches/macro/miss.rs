@@ -51,7 +51,6 @@ impl Field {
     fn start(settings: &Settings, folder: &Path) -> Self {
         let content = place(folder, "content");
         write_file(&content.join("large"), LARGE);
-        write_file(&content.join("small"), 4096);
         let text = output({
             let mut command = Command::new("openssl");
             command.args(["dgst", "-sha256", "-r"]).arg(content.join("large"));
@@ -60,10 +59,11 @@ impl Field {
         let digest = text.split_whitespace().next().unwrap().to_owned();
         let origin = free_port();
         let root = content.display();
-        // every name below /s/ and every query is a thing of its own
+        // every query is a thing of its own, and below /s/ every name leads to bytes of its own
+        let quarter = "x".repeat(1000);
         let rules = format!(
             "server {{ listen 127.0.0.1:{origin}; root {root}; add_header Cache-Control \"public, max-age=86400\";\n\
-             location /s/ {{ try_files /small =404; }} }}"
+             set $x \"{quarter}\"; location /s/ {{ return 200 \"$request_uri $x$x$x$x\"; }} }}"
         );
         let origin = (nginx(folder, "origin", BOTH, origin, &rules), origin);
         let cache = free_port();
