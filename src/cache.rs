@@ -12,6 +12,7 @@
 //! Where the folder cannot be used (missing, read-only, another owner) the cache holds nothing and says why in
 //! health; downloads go on without it. Only another daemon's lock and an unknown format refuse the start.
 
+mod commit;
 mod evict;
 mod limits;
 mod open;
@@ -37,7 +38,7 @@ use crate::clock::SharedClock;
 use crate::digest::Digest;
 use crate::index::{BlobRecord, HeldBlob, Index, ResourceRecord};
 use crate::policy::{ResourceKey, UrlKey};
-use crate::store::{Blob, Committed, Ingest, Stamp, Store, StoreError};
+use crate::store::{Blob, Stamp, Store, StoreError};
 use crate::telemetry::Health;
 
 pub use limits::{Config, MinFree};
@@ -47,6 +48,7 @@ pub use prove::Verdict;
 pub use room::{NoRoom, Reservation};
 pub use scrub::{Pass, Reading, STEP as SCRUB_STEP};
 
+use commit::Waiting;
 use evict::Order;
 use open::Handles;
 use partials::Partials;
@@ -83,6 +85,8 @@ struct Inner {
     damaged: AtomicU64,
     /// Blobs about to be committed.
     arrived: RwLock<HashMap<Digest, Arrived>>,
+    /// Those that wait for the disk.
+    waiting: Waiting,
 }
 
 /// A blob that can be read already, while the disk takes its time.
@@ -90,6 +94,8 @@ struct Inner {
 struct Arrived {
     blob: Blob,
     guarded: bool,
+    /// Nobody else can reach what is read here, before it has its name and after.
+    in_memory: bool,
     /// Of its file from when it had its name.
     stamp: Option<Stamp>,
 }
@@ -153,6 +159,7 @@ impl Cache {
             parts: Parts::default(),
             damaged: AtomicU64::new(0),
             arrived: RwLock::default(),
+            waiting: Waiting::default(),
         })))
     }
 
@@ -205,14 +212,6 @@ impl Cache {
         self.forget_parts(url);
     }
 
-    /// A thing is whole and right and about to be committed: it can be read and shared from now on, while the
-    /// disk takes its time.
-    pub fn announce(&self, ingest: &Ingest, digest: Digest, how: Provenance) {
-        let guarded = self.stays_guarded(&digest, how);
-        let mut arrived = self.0.arrived.write().unwrap_or_else(PoisonError::into_inner);
-        arrived.insert(digest, Arrived { blob: ingest.as_blob(digest), guarded, stamp: None });
-    }
-
     fn arrived(&self, digest: &Digest) -> Option<Arrived> {
         let arrived = self.0.arrived.read().unwrap_or_else(PoisonError::into_inner);
         arrived.get(digest).cloned()
@@ -229,40 +228,6 @@ impl Cache {
     fn stays_guarded(&self, digest: &Digest, how: Provenance) -> bool {
         let held = self.0.index.held(digest).map(|held| held.guarded);
         held.map_or(how.guarded, |held| held && (how.guarded || !how.first_hand))
-    }
-
-    /// Makes a received file a blob. Blocks on the disk.
-    pub fn commit(&self, ingest: Ingest, how: Provenance) -> Result<Committed, StoreError> {
-        let digest = ingest.digest();
-        let committed = self.commit_file(ingest, how);
-        self.0.arrived.write().unwrap_or_else(PoisonError::into_inner).remove(&digest);
-        committed
-    }
-
-    fn commit_file(&self, ingest: Ingest, how: Provenance) -> Result<Committed, StoreError> {
-        if self.0.index.block_of_blob(&ingest.digest()).is_some() {
-            return Err(StoreError::Blocked(ingest.digest()));
-        }
-        let digest = ingest.digest();
-        let named = |stamp| {
-            let mut arrived = self.0.arrived.write().unwrap_or_else(PoisonError::into_inner);
-            arrived.entry(digest).and_modify(|arrived| arrived.stamp = Some(stamp));
-        };
-        let committed = ingest.commit(named).inspect_err(|error| self.note_trouble(error))?;
-        let now = self.0.clock.now();
-        let held = self.0.index.blob(&committed.digest);
-        self.add_row(BlobRecord {
-            inode: committed.stamp.inode,
-            ctime_ns: committed.stamp.ctime_ns,
-            hits: held.as_ref().map_or(0, |held| held.hits),
-            first_hand: how.first_hand || held.as_ref().is_some_and(|held| held.first_hand),
-            guarded: self.stays_guarded(&committed.digest, how),
-            ..BlobRecord::new(committed.digest, committed.stamp.size, now)
-        });
-        for over in ["disk-full", "disk"] {
-            self.0.health.clear(over);
-        }
-        Ok(committed)
     }
 
     /// Notes a blob that is new, or new to the index.

@@ -14,12 +14,13 @@
 //! Fails with [`StoreError`], whose sentence names the file. Knows nothing of URLs, of the index or of where
 //! bytes come from: a partial's note is opaque text to it.
 //!
-//! All functions here block on the disk and belong on a blocking thread, but for reading through [`Blob`] and
-//! [`Follower`], which never block the runtime.
+//! All functions here block on the disk and belong on a blocking thread, but for [`Store::begin_small`] and adding to
+//! what it gives, and for reading through [`Blob`] and [`Follower`], which never block the runtime.
 #![doc = include_str!("store/FORMAT.md")]
 
 mod blob;
 mod buffer;
+mod group;
 mod growing;
 mod ingest;
 mod layout;
@@ -28,6 +29,7 @@ mod pieces;
 mod quarantine;
 mod recovery;
 mod slice;
+mod small;
 #[cfg(test)]
 mod tests;
 
@@ -45,6 +47,7 @@ pub use growing::{End, Failure, Follower, Growing, Hold, Progress, WriteError, W
 pub use ingest::{Committed, Ingest};
 pub use pieces::{PIECE_SIZE, PieceHash, PieceHasher};
 pub use recovery::PartialRecord;
+pub use small::SMALL;
 
 use blob::Doubts;
 use buffer::BufferPool;
@@ -64,6 +67,7 @@ struct Inner {
     staged: AtomicU64,
     pool: BufferPool,
     doubts: Doubts,
+    small: Arc<small::Room>,
 }
 
 /// What identifies a file's content without reading it: equal now and then means untouched since.
@@ -198,6 +202,7 @@ impl Store {
             staged: AtomicU64::new(0),
             pool: BufferPool::default(),
             doubts: Doubts::default(),
+            small: Arc::default(),
         })))
     }
 
@@ -210,6 +215,16 @@ impl Store {
     pub fn begin(&self) -> Result<Ingest, StoreError> {
         self.owned()?;
         Ingest::create(self)
+    }
+
+    /// Makes all of them blobs: what came of each, in their order. The caller has judged their digests, and is told
+    /// what each file is like as soon as it has its name.
+    pub fn commit(
+        &self,
+        ingests: Vec<Ingest>,
+        named: impl FnMut(Digest, Stamp),
+    ) -> Vec<Result<Committed, StoreError>> {
+        group::commit(self, ingests, named)
     }
 
     /// Takes up a partial left by an earlier run, after checking that its prefix is what was recorded; none

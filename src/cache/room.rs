@@ -8,7 +8,7 @@ use super::spread::Copies;
 use super::{Cache, evict};
 use crate::digest::Digest;
 use crate::index::{HeldBlob, Totals};
-use crate::store::{Ingest, StoreError};
+use crate::store::{Ingest, SMALL, StoreError};
 
 /// Beyond what is needed, the share of the limit that an eviction frees, so that the next thing finds room.
 const SLACK: u64 = 100;
@@ -169,6 +169,23 @@ impl Cache {
         Ok((ingest, reservation))
     }
 
+    /// The same for a small thing, where that needs no waiting: room is there, and it is received in memory.
+    pub fn begin_now(&self, size: Option<u64>) -> Option<(Ingest, Reservation)> {
+        let (store, size) = (self.0.store.as_ref()?, size.filter(|size| *size <= SMALL)?);
+        let admits = self.is_writable() && self.0.config.load().admits(size);
+        let _turn = self.0.space.turn.try_lock().ok().filter(|_| admits)?;
+        let has_room = self.over(size, None).is_ok_and(Over::is_nothing);
+        let ingest = store.begin_small(size).ok().flatten().filter(|_| has_room)?;
+        Some((ingest, self.promise(size)))
+    }
+
+    fn promise(&self, bytes: u64) -> Reservation {
+        self.0.space.reserved.fetch_add(bytes, Ordering::SeqCst);
+        let Space { reserved, announced, .. } = &self.0.space;
+        let (reserved, announced) = (Arc::clone(reserved), Arc::clone(announced));
+        Reservation { reserved, bytes, to_come: 0, announced }
+    }
+
     /// Promises room, evicting what must go. Blocks on the disk.
     pub(super) fn reserve(&self, bytes: u64) -> Result<Reservation, NoRoom> {
         if !self.is_writable() {
@@ -179,10 +196,7 @@ impl Cache {
         }
         let _turn = self.turn();
         self.make_room(bytes)?;
-        self.0.space.reserved.fetch_add(bytes, Ordering::SeqCst);
-        let Space { reserved, announced, .. } = &self.0.space;
-        let (reserved, announced) = (Arc::clone(reserved), Arc::clone(announced));
-        Ok(Reservation { reserved, bytes, to_come: 0, announced })
+        Ok(self.promise(bytes))
     }
 
     /// A thing has grown to `bytes`: promises room for it. Blocks on the disk.

@@ -219,11 +219,15 @@ impl Held {
     /// The whole as a file, where it lies in the store and needs no proof.
     pub fn file(&self) -> Option<HeldFile> {
         match &self.bytes {
-            Bytes::Blob(blob, ledger) if self.slice.is_none() && self.head.status == 200 => Some(HeldFile {
-                blob: blob.clone(),
-                ledger: ledger.clone(),
-                going: self.line.as_ref().map(|line| Going::new(line, Some(blob.size()))),
-            }),
+            Bytes::Blob(blob, ledger)
+                if self.slice.is_none() && self.head.status == 200 && blob.is_read_only() =>
+            {
+                Some(HeldFile {
+                    blob: blob.clone(),
+                    ledger: ledger.clone(),
+                    going: self.line.as_ref().map(|line| Going::new(line, Some(blob.size()))),
+                })
+            }
             Bytes::Blob(..) | Bytes::None | Bytes::Growing(..) | Bytes::Proving(..) => None,
         }
     }

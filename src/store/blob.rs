@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
+use rustix::fs::OFlags;
 
 use super::buffer::BufferPool;
 use super::slice::Slice;
@@ -57,9 +58,16 @@ impl Blob {
         self.size
     }
 
-    /// The open file, read-only.
+    /// The open file.
     pub fn file(&self) -> &Arc<File> {
         &self.file
+    }
+
+    /// Whether the file can only be read through what is open, so that others may have it too. That of a blob which
+    /// has just arrived was written through it.
+    pub fn is_read_only(&self) -> bool {
+        let flags = rustix::fs::fcntl_getfl(&self.file);
+        flags.is_ok_and(|flags| flags & OFlags::ACCMODE == OFlags::RDONLY)
     }
 
     /// A slice as a body. A file that turns out shorter ends the body with an error, never cleanly.

@@ -101,10 +101,18 @@ pub(super) fn is_cached(file: &File, at: u64, length: usize) -> bool {
     places.into_iter().all(|place| read_cached(file, &mut [0], place).is_ok_and(|read| read == Some(1)))
 }
 
+/// Whether a file has no disk behind it.
+fn is_in_memory(file: &File) -> bool {
+    /// `TMPFS_MAGIC`, the filesystem of memory files too.
+    const MEMORY: rustix::fs::FsWord = 0x0102_1994;
+    rustix::fs::fstatfs(file).is_ok_and(|stat| stat.f_type == MEMORY)
+}
+
 /// Reads if that needs no waiting; none if it would, or where the filesystem cannot tell.
 fn read_cached(file: &File, room: &mut [u8], offset: u64) -> io::Result<Option<usize>> {
-    match rustix::io::preadv2(file, &mut [IoSliceMut::new(room)], offset, ReadWriteFlags::NOWAIT) {
+    match rustix::io::preadv2(file, &mut [IoSliceMut::new(&mut *room)], offset, ReadWriteFlags::NOWAIT) {
         Ok(length) => Ok(Some(length)),
+        Err(Errno::OPNOTSUPP) if is_in_memory(file) => file.read_at(room, offset).map(Some),
         Err(Errno::AGAIN | Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL | Errno::INTR) => Ok(None),
         Err(error) => Err(error.into()),
     }

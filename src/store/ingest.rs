@@ -1,15 +1,17 @@
 //! A staging file on its way to become a blob: written once, hashed while written.
 
 use std::fmt;
-use std::fs::{self, File, OpenOptions, Permissions};
+use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::layout::make_folder;
+use super::group;
 use super::pieces::PieceHasher;
 use super::recovery::{self, PartialRecord};
+use super::small::InMemory;
 use super::{Blob, PieceHash, Stamp, Store, StoreError};
 use crate::digest::{Algorithm, Digest, Found, Hasher, hex};
 
@@ -20,6 +22,10 @@ pub struct Ingest {
     file: Arc<File>,
     hasher: Hasher,
     pieces: Box<PieceHasher>,
+    /// The file is one in memory: nothing of it is in the folder yet.
+    memory: Option<InMemory>,
+    /// There may be a record of how far it had come.
+    recorded: AtomicBool,
     /// What the drop must undo.
     armed: bool,
 }
@@ -35,29 +41,29 @@ pub struct Committed {
 
 impl Ingest {
     pub(super) fn create(store: &Store) -> Result<Self, StoreError> {
-        let mut random = [0; 12];
-        getrandom::fill(&mut random)
-            .map_err(|e| StoreError::io("name a file in", store.folder())(e.into()))?;
-        let id = hex(&random);
-        let path = store.0.layout.part(&id);
-        let open = || OpenOptions::new().create_new(true).read(true).write(true).mode(0o600).open(&path);
-        let file = open().or_else(|error| {
-            if error.kind() != io::ErrorKind::NotFound {
-                return Err(error);
-            }
-            // somebody removed the folders under us: make them again, once
-            store.0.layout.make_folders().map_err(io::Error::other)?;
-            open()
-        });
-        let file = Arc::new(file.map_err(StoreError::io("create", &path))?);
-        Ok(Self {
+        let id = new_id(store)?;
+        let file = create_part(store, &id)?;
+        Ok(Self::of(store, id, file, None))
+    }
+
+    /// In memory, with room that was given for it.
+    pub(super) fn create_small(store: &Store, memory: InMemory) -> Result<Self, StoreError> {
+        let file = rustix::fs::memfd_create("larder", rustix::fs::MemfdFlags::CLOEXEC)
+            .map_err(|error| StoreError::io("stage in memory for", store.folder())(error.into()))?;
+        Ok(Self::of(store, new_id(store)?, file.into(), Some(memory)))
+    }
+
+    fn of(store: &Store, id: String, file: File, memory: Option<InMemory>) -> Self {
+        Self {
             store: store.clone(),
             id,
-            file,
+            file: Arc::new(file),
             hasher: Hasher::new(),
             pieces: Box::default(),
+            memory,
+            recorded: AtomicBool::new(false),
             armed: true,
-        })
+        }
     }
 
     pub(super) fn resume(
@@ -81,7 +87,14 @@ impl Ingest {
         file.set_len(record.offset).map_err(StoreError::io("truncate", &path))?;
         store.0.staged.fetch_add(record.offset, Ordering::Relaxed);
         let id = record.id.clone();
-        Ok(Some(Self { store: store.clone(), id, file: Arc::new(file), hasher, pieces, armed: true }))
+        let mut resumed = Self::of(store, id, file, None);
+        (resumed.hasher, resumed.pieces, resumed.recorded) = (hasher, pieces, AtomicBool::new(true));
+        Ok(Some(resumed))
+    }
+
+    /// Whether it lies in memory, so that adding to it waits for no disk.
+    pub fn is_in_memory(&self) -> bool {
+        self.memory.is_some()
     }
 
     /// How many bytes it has.
@@ -144,8 +157,34 @@ impl Ingest {
         })?;
         self.hasher.update(bytes);
         self.pieces.update(bytes);
-        self.store.0.staged.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        self.count_staged(bytes.len() as u64);
         Ok(())
+    }
+
+    fn count_staged(&self, bytes: u64) {
+        if !self.is_in_memory() {
+            self.store.0.staged.fetch_add(bytes, Ordering::Relaxed);
+        }
+    }
+
+    fn uncount_staged(&self, bytes: u64) {
+        if !self.is_in_memory() {
+            self.store.0.staged.fetch_sub(bytes, Ordering::Relaxed);
+        }
+    }
+
+    /// Puts what lay in memory into the folder. Whoever reads it reads on from memory.
+    pub(super) fn put_on_disk(&mut self) -> Result<(), StoreError> {
+        if !self.is_in_memory() {
+            return Ok(());
+        }
+        let path = self.store.0.layout.part(&self.id);
+        let mut bytes = vec![0; usize::try_from(self.length()).unwrap_or(0)];
+        self.file.read_exact_at(&mut bytes, 0).map_err(StoreError::io("read", &path))?;
+        let file = create_part(&self.store, &self.id)?;
+        (self.file, self.memory) = (Arc::new(file), None);
+        self.count_staged(self.length());
+        self.file.write_all_at(&bytes, 0).map_err(StoreError::io("write", &path))
     }
 
     /// Goes back to what it was when it had this many bytes; they are read and hashed again.
@@ -154,80 +193,105 @@ impl Ingest {
         let (hasher, pieces) = hash_prefix(&self.file, offset, Hasher::beside(self.hasher.algorithm()))
             .map_err(StoreError::io("read", &path))?;
         self.file.set_len(hasher.length()).map_err(StoreError::io("truncate", &path))?;
-        recovery::drop_record(&self.store.0.layout, &self.id);
+        self.drop_record();
         let gone = self.length().saturating_sub(hasher.length());
-        self.store.0.staged.fetch_sub(gone, Ordering::Relaxed);
+        self.uncount_staged(gone);
         (self.hasher, self.pieces) = (hasher, pieces);
         Ok(())
     }
 
-    /// Records how far it has come, so that another run can go on from here.
+    /// Records how far it has come, so that another run can go on from here. What lies in memory is not worth it.
     pub fn checkpoint(&self, key: &str, note: &str) -> Result<(), StoreError> {
-        let record = PartialRecord {
+        if self.is_in_memory() {
+            return Ok(());
+        }
+        self.recorded.store(true, Ordering::Relaxed);
+        recovery::write_record(&self.store.0.layout, &self.record(key, note))
+    }
+
+    fn record(&self, key: &str, note: &str) -> PartialRecord {
+        PartialRecord {
             id: self.id.clone(),
             key: key.to_owned(),
             offset: self.length(),
             prefix: self.digest(),
             note: note.to_owned(),
-        };
-        recovery::write_record(&self.store.0.layout, &record)
+        }
+    }
+
+    pub(super) fn drop_record(&self) {
+        if self.recorded.swap(false, Ordering::Relaxed) {
+            recovery::drop_record(&self.store.0.layout, &self.id);
+        }
     }
 
     /// Leaves the file for a later run and says what it is; the last checkpoint counts.
     pub fn keep(mut self, key: &str, note: &str) -> Result<PartialRecord, StoreError> {
+        self.put_on_disk()?;
         self.checkpoint(key, note)?;
         self.armed = false;
-        self.store.0.staged.fetch_sub(self.length(), Ordering::Relaxed);
-        Ok(PartialRecord {
-            id: self.id.clone(),
-            key: key.to_owned(),
-            offset: self.length(),
-            prefix: self.digest(),
-            note: note.to_owned(),
-        })
+        self.uncount_staged(self.length());
+        Ok(self.record(key, note))
     }
 
-    /// Makes it a blob: sync, rename, sync the folder. The caller has judged the digest, and is told what the file is
-    /// like as soon as it has its name.
-    pub fn commit(mut self, named: impl FnOnce(Stamp)) -> Result<Committed, StoreError> {
-        self.store.owned()?;
-        let digest = self.digest();
-        let layout = &self.store.0.layout;
-        let (from, to) = (layout.part(&self.id), layout.blob(&digest));
-        self.file.set_permissions(Permissions::from_mode(0o444)).map_err(StoreError::io("chmod", &from))?;
-        self.sync(&self.file, &from)?;
-        let shelf = to.parent().unwrap_or(layout.root()).to_owned();
-        make_folder(&shelf)?;
-        // from the rename on others can reach the file: what they do to it before it is stamped must not be stamped
-        let proved = self.file.metadata().map_err(StoreError::io("stat", &from))?;
-        fs::rename(&from, &to).map_err(StoreError::io("rename", &from))?;
-        // at once, not after the folder's sync, which may take a while
-        let stamp = Stamp::of_same(&self.file, &proved).map_err(StoreError::io("stat", &to))?;
-        named(stamp);
-        recovery::drop_record(layout, &self.id);
+    /// It is a blob by now: nothing is left to clear away.
+    pub(super) fn became_blob(&mut self) {
+        self.drop_record();
         self.armed = false;
-        self.store.0.staged.fetch_sub(self.length(), Ordering::Relaxed);
-        let folder = File::open(&shelf).map_err(StoreError::io("open", &shelf))?;
-        self.sync(&folder, &shelf)?;
-        Ok(Committed { digest, stamp })
+        self.uncount_staged(self.length());
     }
 
-    /// No space is told as such and harms nothing but this file, which is given up; after any other failure nobody
-    /// knows what is on the disk.
-    fn sync(&self, file: &File, path: &std::path::Path) -> Result<(), StoreError> {
-        file.sync_all().map_err(StoreError::io("sync", path)).inspect_err(|error| {
-            if !error.is_full() {
-                self.store.poison();
-            }
-        })
+    /// Its name in staging.
+    pub(super) fn path(&self) -> PathBuf {
+        self.store.0.layout.part(&self.id)
     }
+
+    /// Whether a blob has the same bytes, for what lies in memory.
+    pub fn is_same_as(&self, blob: &Blob) -> bool {
+        let length = usize::try_from(self.length()).unwrap_or(usize::MAX);
+        let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+        if !self.is_in_memory() || blob.size() != self.length() {
+            return false;
+        }
+        ours.resize(length, 0);
+        theirs.resize(length, 0);
+        self.file.read_exact_at(&mut ours, 0).is_ok()
+            && blob.file().read_exact_at(&mut theirs, 0).is_ok()
+            && ours == theirs
+    }
+
+    /// Makes it a blob. The caller has judged the digest, and is told what the file is like as soon as it has its name.
+    pub fn commit(self, mut named: impl FnMut(Stamp)) -> Result<Committed, StoreError> {
+        let store = self.store.clone();
+        group::commit(&store, vec![self], |_, stamp| named(stamp)).pop().unwrap_or(Err(StoreError::Closed))
+    }
+}
+
+fn new_id(store: &Store) -> Result<String, StoreError> {
+    let mut random = [0; 12];
+    getrandom::fill(&mut random).map_err(|e| StoreError::io("name a file in", store.folder())(e.into()))?;
+    Ok(hex(&random))
+}
+
+fn create_part(store: &Store, id: &str) -> Result<File, StoreError> {
+    let path = store.0.layout.part(id);
+    let open = || OpenOptions::new().create_new(true).read(true).write(true).mode(0o600).open(&path);
+    let file = open().or_else(|error| {
+        if error.kind() != io::ErrorKind::NotFound {
+            return Err(error);
+        }
+        // somebody removed the folders under us: make them again, once
+        store.0.layout.make_folders().map_err(io::Error::other)?;
+        open()
+    });
+    file.map_err(StoreError::io("create", &path))
 }
 
 impl Drop for Ingest {
     fn drop(&mut self) {
-        if self.armed {
+        if self.armed && !self.is_in_memory() {
             recovery::forget(&self.store.0.layout, &self.id);
-            self.store.0.staged.fetch_sub(self.length(), Ordering::Relaxed);
+            self.uncount_staged(self.length());
         }
     }
 }

@@ -118,6 +118,9 @@ impl Lead {
 
     pub(super) async fn begin(&self, total: Option<u64>) -> Result<(Ingest, Reservation), NoRoom> {
         let cache = self.engine.0.cache.clone();
+        if let Some(begun) = cache.begin_now(total) {
+            return Ok(begun);
+        }
         let begun = tokio::task::spawn_blocking(move || cache.begin_arriving(total)).await;
         begun.unwrap_or(Err(NoRoom::ReadOnly))
     }

@@ -1,5 +1,7 @@
 //! The end of a transfer: the judgement, the commit, or what is left for another time.
 
+use tokio::sync::oneshot;
+
 use super::Transfer;
 use super::pump::Stop;
 use crate::cache::Provenance;
@@ -126,13 +128,13 @@ impl Transfer {
         drop(permit);
         let (reservation, storing) = (self.reservation, self.storing);
         let engine = self.engine.clone();
-        let committed = tokio::task::spawn_blocking(move || {
-            let committed = cache.commit(ingest, how);
-            if committed.is_ok() {
+        let (tell, committed) = oneshot::channel();
+        cache.commit_soon(ingest, how, move |is_blob| {
+            if is_blob {
                 engine.drop_parts(&parts);
             }
             drop((reservation, storing));
-            committed.is_ok()
+            let _nobody_waits = tell.send(is_blob);
         });
         match committed.await {
             // a failure is noted in health by the cache; the clients have their bytes either way

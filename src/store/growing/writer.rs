@@ -158,6 +158,10 @@ impl Writer {
         let note = self.settle().await?;
         self.received += bytes.len() as u64;
         match std::mem::replace(&mut self.sink, Sink::Gone) {
+            Sink::Disk(mut ingest) if ingest.is_in_memory() => {
+                let result = ingest.append(&bytes);
+                return self.wrote(Written { ingest, bytes, result }).await;
+            }
             Sink::Disk(mut ingest) => {
                 let write = move || {
                     let result = ingest.append(&bytes);
@@ -177,11 +181,16 @@ impl Writer {
     /// Waits for the running write and shows it to the readers.
     pub async fn settle(&mut self) -> Result<WriteNote, WriteError> {
         let Sink::Writing(running) = &mut self.sink else { return Ok(WriteNote::Stored) };
-        let Ok(Written { ingest, bytes, result }) = running.await else {
+        let Ok(written) = running.await else {
             self.sink = Sink::Gone;
             let lost = std::io::Error::other("the writing thread ended");
             return Err(WriteError::Disk(StoreError::io("write in", std::path::Path::new("staging"))(lost)));
         };
+        self.wrote(written).await
+    }
+
+    async fn wrote(&mut self, written: Written) -> Result<WriteNote, WriteError> {
+        let Written { ingest, bytes, result } = written;
         match result {
             Ok(()) => {
                 self.sink = Sink::Disk(ingest);
