@@ -198,9 +198,24 @@ mod tests {
         assert_eq!(ContentRange::parse("bytes 2-4/10"), Some(ContentRange { bytes: 2..5, size: Some(10) }));
         assert_eq!(ContentRange::parse("bytes 2-4/*"), Some(ContentRange { bytes: 2..5, size: None }));
         assert_eq!(ContentRange::parse("bytes */10"), Some(ContentRange { bytes: 0..0, size: Some(10) }));
+        // one byte is a range too, and what is written is read again
+        assert_eq!(ContentRange::parse("bytes 9-9/10"), Some(ContentRange { bytes: 9..10, size: Some(10) }));
+        assert_eq!(ContentRange::satisfied(&(2..5), 10), "bytes 2-4/10");
+        assert_eq!(ContentRange::unsatisfied(10), "bytes */10");
         for wrong in ["bytes 4-2/10", "bytes 2-10/10", "bytes */*", "2-4/10", "bytes 2-4", "bytes -1-4/10"] {
             assert_eq!(ContentRange::parse(wrong), None, "{wrong}");
         }
+    }
+
+    #[test]
+    fn spans_that_touch_become_one_and_gaps_are_never_empty() {
+        let mut set = RangeSet::default();
+        assert_eq!((set.insert(0..5), set.insert(10..15), set.insert(5..10)), (5, 5, 5));
+        assert_eq!(set.spans.as_slice(), std::slice::from_ref(&(0..15)));
+        assert_eq!(set.insert(20..30), 10);
+        assert_eq!(set.missing(0..20).as_slice(), std::slice::from_ref(&(15..20)));
+        assert_eq!(set.missing(15..40), [15..20, 30..40]);
+        assert!(set.missing(20..30).is_empty() && set.missing(0..15).is_empty());
     }
 
     proptest! {

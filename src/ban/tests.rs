@@ -1,7 +1,7 @@
 //! Strikes, bans and their ends, on a clock that stands still.
 
 use super::*;
-use crate::clock::ManualClock;
+use crate::clock::{Clock, ManualClock};
 use proptest::prelude::*;
 
 const WHY: &str = "a token that no accepted key opens";
@@ -145,7 +145,7 @@ fn p13_the_wall_clock_neither_lifts_nor_lengthens() {
 }
 
 fn clock_now(clock: &ManualClock) -> Timestamp {
-    crate::clock::Clock::now(clock)
+    Clock::now(clock)
 }
 
 #[test]
@@ -252,4 +252,24 @@ proptest! {
         bans.sweep();
         prop_assert_eq!(bans.table().sizes().0, 0);
     }
+}
+
+#[test]
+fn networks_of_old_addresses_in_new_clothes_are_the_old_ones() {
+    let spared = |never: &str| toml::from_str::<Config>(&format!("never = [\"{never}\"]"));
+    let mapped = spared("::ffff:10.0.0.0/104").unwrap();
+    let plain = spared("10.0.0.0/8").unwrap();
+    assert_eq!(mapped, plain);
+    assert!(mapped.spares(address(9)) && !mapped.spares(IpAddr::from([11, 0, 0, 1])));
+    assert!(spared("10.0.0.7").unwrap().spares(address(7)) && spared("10.0.0.0/33").is_err());
+}
+
+#[test]
+fn a_kept_ban_names_its_address() {
+    let (bans, clock) = list();
+    let now = Clock::now(&*clock);
+    let until = now.plus(seconds(100));
+    bans.restore([Ban { address: address(5), reason: WHY.into(), since: now, until, count: 1 }]);
+    assert_eq!(bans.list()[0].address, address(5));
+    assert!(format!("{bans:?}").contains("BanList"));
 }

@@ -124,3 +124,23 @@ proptest! {
         let _unused = (Stated::parse(&text), Algorithm::named(&text));
     }
 }
+
+#[test]
+fn strength_matching_and_names_are_those_of_the_algorithm() {
+    let of = |name: &str| OF_ABC.iter().find(|(other, _)| *other == name).unwrap();
+    for (name, value) in OF_ABC {
+        let stated = Stated::parse(&format!("{name}:{value}")).unwrap();
+        let is_weak = ["crc32", "crc32c", "md5", "sha1"].contains(&name);
+        assert!(!(is_weak && stated.is_strong()), "{name}");
+        let (mut right, mut wrong) = (stated.hasher(), stated.hasher());
+        right.update(b"abc");
+        wrong.update(b"abd");
+        assert!(stated.matches(right) && !stated.matches(wrong), "{name}");
+        assert_eq!(format!("{stated:?}"), stated.to_string());
+    }
+    let (name, value) = of("sha3-256");
+    let stated = Stated::parse(&format!("{name}:{value}")).unwrap();
+    assert!(stated.is_strong() && format!("{:?}", stated.key()).starts_with("StatedKey("));
+    let kept = std::collections::HashSet::from([stated, Stated::from(Digest::of(b"abc")), stated]);
+    assert_eq!(kept.len(), 2);
+}
