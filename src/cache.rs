@@ -38,7 +38,7 @@ use crate::clock::SharedClock;
 use crate::digest::Digest;
 use crate::index::{BlobRecord, HeldBlob, Index, ResourceRecord};
 use crate::policy::{ResourceKey, UrlKey};
-use crate::store::{Blob, Stamp, Store, StoreError};
+use crate::store::{Blob, InMemory, Stamp, Store, StoreError};
 use crate::telemetry::Health;
 
 pub use limits::{Config, MinFree};
@@ -94,8 +94,8 @@ struct Inner {
 struct Arrived {
     blob: Blob,
     guarded: bool,
-    /// Nobody else can reach what is read here, before it has its name and after.
-    in_memory: bool,
+    /// Nobody else can reach what is read here in memory, before it has its name and after.
+    memory: Option<Arc<InMemory>>,
     /// Of its file from when it had its name.
     stamp: Option<Stamp>,
 }

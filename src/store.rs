@@ -47,7 +47,7 @@ pub use growing::{End, Failure, Follower, Growing, Hold, Progress, WriteError, W
 pub use ingest::{Committed, Ingest};
 pub use pieces::{PIECE_SIZE, PieceHash, PieceHasher};
 pub use recovery::PartialRecord;
-pub use small::SMALL;
+pub use small::{InMemory, SMALL, one_file_of};
 
 use blob::Doubts;
 use buffer::BufferPool;

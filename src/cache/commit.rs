@@ -1,19 +1,33 @@
 //! From a received file to a blob: one at once, or many together where many come at once.
 
 use std::collections::HashSet;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
 
 use super::{Arrived, Cache, Provenance};
 use crate::digest::Digest;
 use crate::index::BlobRecord;
-use crate::store::{Committed, Ingest, StoreError};
+use crate::store::{Committed, Ingest, StoreError, one_file_of};
 
 /// So many come to the disk together.
 const TOGETHER: usize = 512;
+/// So many files may wait for a disk that is slower than what comes before no other is begun, and no more than this
+/// part of all that may be open.
+const MOST_WAITING: u64 = 1024;
+const PART_OF_FILES: u64 = 16;
+/// So long the beginning of another waits for the disk.
+const PATIENCE: Duration = Duration::from_millis(100);
 
 /// Whole things that wait for the disk.
-#[derive(Debug, Default)]
-pub(super) struct Waiting(Mutex<Queue>);
+#[derive(Debug)]
+pub(super) struct Waiting {
+    queue: Mutex<Queue>,
+    /// For files; what waits in memory is counted there.
+    places: Arc<Semaphore>,
+}
 
 #[derive(Debug, Default)]
 struct Queue {
@@ -25,6 +39,8 @@ struct Queue {
 struct Job {
     ingest: Ingest,
     how: Provenance,
+    /// None where more end at once than have a place: no other is begun until they are done.
+    place: Option<OwnedSemaphorePermit>,
     /// Done when it is a blob, or will never be.
     done: Box<dyn FnOnce(bool) + Send>,
 }
@@ -35,7 +51,18 @@ impl std::fmt::Debug for Job {
     }
 }
 
+impl Default for Waiting {
+    fn default() -> Self {
+        Self::of(MOST_WAITING.min(one_file_of(PART_OF_FILES)).max(1))
+    }
+}
+
 impl Waiting {
+    fn of(places: u64) -> Self {
+        let places = usize::try_from(places).unwrap_or(Semaphore::MAX_PERMITS);
+        Self { queue: Mutex::default(), places: Arc::new(Semaphore::new(places)) }
+    }
+
     /// Whether whoever puts this one in has to see to it that they are served.
     fn put(&self, job: Job) -> bool {
         let mut queue = self.lock();
@@ -52,7 +79,7 @@ impl Waiting {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Queue> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -73,8 +100,8 @@ impl Cache {
     pub fn announce(&self, ingest: &Ingest, digest: Digest, how: Provenance) {
         let guarded = self.stays_guarded(&digest, how);
         let mut arrived = self.0.arrived.write().unwrap_or_else(PoisonError::into_inner);
-        let (blob, in_memory) = (ingest.as_blob(digest), ingest.is_in_memory());
-        arrived.insert(digest, Arrived { blob, guarded, in_memory, stamp: None });
+        let (blob, memory) = (ingest.as_blob(digest), ingest.memory());
+        arrived.insert(digest, Arrived { blob, guarded, memory, stamp: None });
     }
 
     /// Makes a received file a blob. Blocks on the disk.
@@ -85,11 +112,19 @@ impl Cache {
     /// Has it made a blob soon, together with others, and calls `done`, on a thread that may block. Whoever wants it
     /// meanwhile gets what was announced.
     pub fn commit_soon(&self, ingest: Ingest, how: Provenance, done: impl FnOnce(bool) + Send + 'static) {
-        if self.0.waiting.put(Job { ingest, how, done: Box::new(done) }) {
+        let places = Arc::clone(&self.0.waiting.places);
+        let place = (!ingest.is_in_memory()).then(|| places.try_acquire_owned().ok()).flatten();
+        if self.0.waiting.put(Job { ingest, how, place, done: Box::new(done) }) {
             let cache = self.clone();
             // joined by the runtime: blocking tasks are waited for when it shuts down, and this one always ends
             drop(tokio::task::spawn_blocking(move || cache.serve_waiting()));
         }
+    }
+
+    /// Whether the disk takes what comes; waits a moment for it where it does not. What comes meanwhile is better
+    /// passed through than held open until the disk has taken all that waits.
+    pub async fn disk_keeps_up(&self) -> bool {
+        timeout(PATIENCE, self.0.waiting.places.acquire()).await.is_ok()
     }
 
     fn serve_waiting(&self) {
@@ -101,9 +136,12 @@ impl Cache {
                 return;
             }
             let (received, done): (Vec<_>, Vec<_>) =
-                jobs.into_iter().map(|job| ((job.ingest, job.how), job.done)).unzip();
+                jobs.into_iter().map(|job| ((job.ingest, job.how), (job.done, job.place))).unzip();
             let committed = self.commit_all(received);
-            done.into_iter().zip(committed).for_each(|(done, committed)| done(committed.is_ok()));
+            for ((done, place), committed) in done.into_iter().zip(committed) {
+                drop(place);
+                done(committed.is_ok());
+            }
         }
     }
 
@@ -146,7 +184,7 @@ impl Cache {
         let Some(store) = self.0.store.as_ref().filter(|_| !ingests.is_empty()) else { return Vec::new() };
         let committed = store.commit(ingests, |digest, stamp| {
             let mut arrived = self.0.arrived.write().unwrap_or_else(PoisonError::into_inner);
-            if let Some(arrived) = arrived.get_mut(&digest).filter(|arrived| !arrived.in_memory) {
+            if let Some(arrived) = arrived.get_mut(&digest).filter(|arrived| arrived.memory.is_none()) {
                 arrived.stamp = Some(stamp);
             }
         });
@@ -194,7 +232,6 @@ impl Cache {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
     use std::sync::mpsc;
 
     use super::*;
@@ -241,6 +278,23 @@ mod tests {
             let blob = cache.open_proven(&Digest::of(bytes)).await.unwrap();
             assert_eq!(blob.read(0, 1000).await.unwrap(), *bytes);
         }
+    }
+
+    #[tokio::test]
+    async fn o02_no_more_files_wait_for_a_slow_disk_than_may_be_open() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = cache(folder.path());
+        let most = cache.0.waiting.places.available_permits();
+        let taken = cache.0.waiting.places.acquire_many(u32::try_from(most).unwrap()).await.unwrap();
+        assert!(!cache.disk_keeps_up().await, "all places are taken");
+        let (tell, done) = tokio::sync::oneshot::channel();
+        let (mut ingest, _room) = cache.begin(None).unwrap();
+        ingest.append(b"abc").unwrap();
+        cache.commit_soon(ingest, Provenance::default(), move |is_blob| tell.send(is_blob).unwrap());
+        assert!(done.await.unwrap(), "what was begun before ends all the same");
+        drop(taken);
+        assert!(cache.disk_keeps_up().await);
+        assert_eq!(cache.0.waiting.places.available_permits(), most);
     }
 
     #[tokio::test]

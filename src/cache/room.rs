@@ -74,6 +74,9 @@ pub enum NoRoom {
     /// Nothing more can be evicted for it.
     #[error("the cache is full and nothing can be evicted")]
     Full,
+    /// More waits for the disk than may.
+    #[error("the disk is slower than what comes")]
+    Behind,
     /// The disk refused.
     #[error("{0}")]
     Disk(#[from] StoreError),

@@ -23,7 +23,9 @@ pub struct Ingest {
     hasher: Hasher,
     pieces: Box<PieceHasher>,
     /// The file is one in memory: nothing of it is in the folder yet.
-    memory: Option<InMemory>,
+    in_memory: bool,
+    /// Room for it, until it is nowhere in memory any more.
+    room: Option<Arc<InMemory>>,
     /// There may be a record of how far it had come.
     recorded: AtomicBool,
     /// What the drop must undo.
@@ -47,20 +49,21 @@ impl Ingest {
     }
 
     /// In memory, with room that was given for it.
-    pub(super) fn create_small(store: &Store, memory: InMemory) -> Result<Self, StoreError> {
+    pub(super) fn create_small(store: &Store, room: InMemory) -> Result<Self, StoreError> {
         let file = rustix::fs::memfd_create("larder", rustix::fs::MemfdFlags::CLOEXEC)
             .map_err(|error| StoreError::io("stage in memory for", store.folder())(error.into()))?;
-        Ok(Self::of(store, new_id(store)?, file.into(), Some(memory)))
+        Ok(Self::of(store, new_id(store)?, file.into(), Some(Arc::new(room))))
     }
 
-    fn of(store: &Store, id: String, file: File, memory: Option<InMemory>) -> Self {
+    fn of(store: &Store, id: String, file: File, room: Option<Arc<InMemory>>) -> Self {
         Self {
             store: store.clone(),
             id,
             file: Arc::new(file),
             hasher: Hasher::new(),
             pieces: Box::default(),
-            memory,
+            in_memory: room.is_some(),
+            room,
             recorded: AtomicBool::new(false),
             armed: true,
         }
@@ -94,7 +97,12 @@ impl Ingest {
 
     /// Whether it lies in memory, so that adding to it waits for no disk.
     pub fn is_in_memory(&self) -> bool {
-        self.memory.is_some()
+        self.in_memory
+    }
+
+    /// What it takes in memory. Held by whoever reads it from there when it has gone to the folder.
+    pub fn memory(&self) -> Option<Arc<InMemory>> {
+        self.room.clone().filter(|_| self.in_memory)
     }
 
     /// How many bytes it has.
@@ -182,7 +190,7 @@ impl Ingest {
         let mut bytes = vec![0; usize::try_from(self.length()).unwrap_or(0)];
         self.file.read_exact_at(&mut bytes, 0).map_err(StoreError::io("read", &path))?;
         let file = create_part(&self.store, &self.id)?;
-        (self.file, self.memory) = (Arc::new(file), None);
+        (self.file, self.in_memory) = (Arc::new(file), false);
         self.count_staged(self.length());
         self.file.write_all_at(&bytes, 0).map_err(StoreError::io("write", &path))
     }

@@ -15,39 +15,45 @@ use super::{Ingest, Store, StoreError};
 pub const SMALL: u64 = 64 * 1024;
 /// So much may lie in memory.
 const MOST_BYTES: u64 = 32 << 20;
-/// So many open files, and no more than this part of all that may be open.
-const MOST_FILES: u64 = 2048;
-const PART_OF_FILES: u64 = 8;
+/// So many things, and no more than this part of all files that may be open: each is open twice while it goes to the
+/// disk and is still read from memory.
+const MOST_THINGS: u64 = 2048;
+const PART_OF_FILES: u64 = 16;
 
 /// How much lies in memory.
 #[derive(Debug, Default)]
 pub(super) struct Room {
     bytes: AtomicU64,
-    files: AtomicU64,
+    things: AtomicU64,
 }
 
 /// Room for one thing, until it is dropped.
 #[derive(Debug)]
-pub(super) struct InMemory {
+pub struct InMemory {
     room: Arc<Room>,
     bytes: u64,
 }
 
+/// One file of so many that this process may have open.
+pub fn one_file_of(part: u64) -> u64 {
+    getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX) / part
+}
+
 impl Room {
     fn give(self: &Arc<Self>, bytes: u64) -> Option<InMemory> {
-        let may_be_open = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX) / PART_OF_FILES;
         // counted first, so that two who come at once do not both have the last place
         let given = InMemory { room: Arc::clone(self), bytes };
         let before = self.bytes.fetch_add(bytes, Ordering::Relaxed);
-        let files = self.files.fetch_add(1, Ordering::Relaxed);
-        (before + bytes <= MOST_BYTES && files < MOST_FILES.min(may_be_open)).then_some(given)
+        let things = self.things.fetch_add(1, Ordering::Relaxed);
+        let most = MOST_THINGS.min(one_file_of(PART_OF_FILES));
+        (before + bytes <= MOST_BYTES && things < most).then_some(given)
     }
 }
 
 impl Drop for InMemory {
     fn drop(&mut self) {
         self.room.bytes.fetch_sub(self.bytes, Ordering::Relaxed);
-        self.room.files.fetch_sub(1, Ordering::Relaxed);
+        self.room.things.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -121,6 +121,9 @@ impl Lead {
         if let Some(begun) = cache.begin_now(total) {
             return Ok(begun);
         }
+        if !cache.disk_keeps_up().await {
+            return Err(NoRoom::Behind);
+        }
         let begun = tokio::task::spawn_blocking(move || cache.begin_arriving(total)).await;
         begun.unwrap_or(Err(NoRoom::ReadOnly))
     }
