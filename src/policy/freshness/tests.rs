@@ -242,7 +242,7 @@ fn line() -> impl Strategy<Value = String> {
     ];
     (name, value).prop_map(|(name, value)| {
         // `@` begins a date in these tables and nothing else
-        let date = value.strip_prefix('@').is_none_or(|n| n.parse::<i64>().is_ok());
+        let date = value.trim().strip_prefix('@').is_none_or(|n| n.parse::<i64>().is_ok());
         if date { format!("{name}: {value}") } else { format!("{name}: x") }
     })
 }
