@@ -17,7 +17,7 @@ use std::time::Duration;
 
 pub use config::{Advertise, Config, ConfigError, Endpoint, Seed};
 pub use engine::{
-    Action, Arrival, Asking, CLAIMS, Counts, Destination, Engine, Event, FindingId, OFFERS, Setup,
+    Action, Arrival, Asking, CLAIMS, Claimant, Counts, Destination, Engine, Event, FindingId, OFFERS, Setup,
 };
 pub use holding::{Asker, Holding, Holdings, Partial, Wanted};
 pub use limit::{Limit, Rate as RateOf};

@@ -18,8 +18,8 @@ use std::time::{Duration, Instant};
 
 pub use action::{Action, Arrival, Counts, Destination, Event, FindingId, Setup};
 use answer::Answering;
-pub use claim::CLAIMS;
 use claim::Claims;
+pub use claim::{CLAIMS, Claimant};
 use contact::Contacts;
 use query::Queries;
 pub use query::{Asking, OFFERS};
@@ -296,8 +296,8 @@ impl Engine {
                 let passed_on = self.relay((node, query), &wants, arrival, now);
                 self.asked_of_gateway(passed_on, (node, query), wants, arrival, now);
             }
-            Kind::Claim { query, wants } => {
-                self.claimed(node, &wants, now);
+            Kind::Claim { query, depth, wants } => {
+                self.claimed(Claimant { node, depth }, &wants, now);
                 let passed_on = self.relay((node, query), &wants, arrival, now);
                 self.asked_of_gateway(passed_on, (node, query), wants, arrival, now);
             }

@@ -91,6 +91,8 @@ pub enum Kind {
     Claim {
         /// The question's name.
         query: QueryId,
+        /// Where I stand among those that receive it; none: I have nothing of it yet.
+        depth: Option<u8>,
         /// What is asked for, each with its number within the question.
         wants: Vec<(u8, Wanted)>,
     },

@@ -20,7 +20,7 @@ use tokio::sync::{mpsc, oneshot};
 pub use finding::{Finding, Heard};
 pub use handle::{Discovery, Parts, StartError};
 
-use super::engine::{Action, Arrival, Asking, Destination, Engine, FindingId};
+use super::engine::{Action, Arrival, Asking, Claimant, Destination, Engine, FindingId};
 use super::message;
 use super::transport::{Datagram, Transport};
 use super::{Endpoint, Holdings, Offer, Wanted};
@@ -64,7 +64,7 @@ enum Command {
 enum Update {
     Offer(Offer),
     /// A neighbour claims it.
-    Claimed(NodeId),
+    Claimed(Claimant),
     Decided,
 }
 
@@ -312,7 +312,7 @@ impl<T: Transport> Service<T> {
                     self.send(&to, &body);
                 }
                 Action::Offer(finding, offer) => self.tell(finding, Update::Offer(*offer)),
-                Action::Claimed(finding, node) => self.tell(finding, Update::Claimed(node)),
+                Action::Claimed(finding, claimant) => self.tell(finding, Update::Claimed(claimant)),
                 Action::Decided(finding) => self.tell(finding, Update::Decided),
                 Action::Closed(finding) => {
                     self.findings.remove(&finding);

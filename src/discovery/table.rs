@@ -6,7 +6,8 @@
 
 mod marks;
 
-use std::collections::HashMap;
+use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -29,6 +30,8 @@ const PATHS: usize = 4;
 const MOST: usize = 4096;
 /// After so many questions without an answer a neighbour is no longer waited for, and asked by unicast.
 const SILENT: u8 = 3;
+/// How long a count of the live is good: each question of a large site asks for it.
+const COUNTED: Duration = Duration::from_millis(500);
 
 /// One believed neighbour.
 #[derive(Debug)]
@@ -69,11 +72,13 @@ pub(super) enum Confirmed {
     Full,
 }
 
-/// All believed neighbours.
+/// All believed neighbours, in the order of their ids: what is sent to them is sent in the same order in every run.
 #[derive(Debug, Default)]
 pub(super) struct Table {
-    neighbours: HashMap<NodeId, Neighbour>,
+    neighbours: BTreeMap<NodeId, Neighbour>,
     last_heard: Option<Instant>,
+    /// How many were live, and when they were counted.
+    counted: Cell<Option<(Instant, usize)>>,
 }
 
 impl Table {
@@ -96,13 +101,23 @@ impl Table {
 
     /// How many neighbours were heard lately.
     pub(super) fn live(&self, now: Instant) -> usize {
-        self.iter().filter(|neighbour| neighbour.is_live(now)).count()
+        if let Some((at, count)) = self.counted.get()
+            && now.saturating_duration_since(at) < COUNTED
+        {
+            return count;
+        }
+        let count = self.iter().filter(|neighbour| neighbour.is_live(now)).count();
+        self.counted.set(Some((now, count)));
+        count
     }
 
     /// A fresh frame came from a proved address of this neighbour.
     pub(super) fn touch(&mut self, node: &NodeId, sender: Sender, path: Path, broadcast: bool) {
         let Some(neighbour) = self.neighbours.get_mut(node) else { return };
         let now = path.heard;
+        if !neighbour.is_live(now) {
+            self.counted.set(None);
+        }
         self.last_heard = Some(now);
         neighbour.last_heard = now;
         if broadcast {
@@ -135,11 +150,13 @@ impl Table {
             return Confirmed::Full;
         }
         self.last_heard = Some(now);
+        self.counted.set(None);
         let known = self.neighbours.insert(node, Neighbour::new(sender, boot, path));
         if known.is_some() { Confirmed::Restarted } else { Confirmed::Joined }
     }
 
     pub(super) fn remove(&mut self, node: &NodeId) -> Option<Neighbour> {
+        self.counted.set(None);
         self.neighbours.remove(node)
     }
 
@@ -151,7 +168,7 @@ impl Table {
             .map(|neighbour| neighbour.sender.node)
             .collect();
         for node in &gone {
-            self.neighbours.remove(node);
+            self.remove(node);
         }
         gone
     }

@@ -1,10 +1,8 @@
-//! The crowd that wants what this node wants: a claim, what is heard while it is open, and what comes of it.
+//! The crowd that wants what this node wants: the pure [`Search`] with its ears and its mouth.
 //!
 //! [`Crowd::meet`] ends with one of three: somebody holds it whole, somebody receives it and has room for a reader, or
-//! this node goes to the origin and the others wait for it. It ends in any case, after a second and a half at most:
-//! when in doubt this node goes.
+//! this node goes to the origin and the others wait for it. From there [`Crowd::looked`] goes on looking.
 
-use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -14,27 +12,26 @@ use super::neighbours::Neighbours;
 use super::stand::Stand;
 use crate::clock::SharedClock;
 use crate::discovery::{Finding, Heard, Offer, Wanted};
-use crate::swarm::{Claim, Place, Rank, Step};
+use crate::peer::PullError;
+use crate::swarm::{Next, Search};
 use crate::tls::NodeId;
 
-/// How long a node looks for somebody to read from where it knows that the thing is on its way.
-const LONGEST: Duration = Duration::from_millis(1500);
-/// The pause before a node that has nothing yet is asked again, and how often it is asked.
-const AGAIN: Duration = Duration::from_millis(20);
-const TRIES: u8 = 12;
-/// How many nodes are waiting to be asked.
-const QUEUED: usize = 32;
+/// How often something found turns out to be of no use before this node goes to the origin.
+pub(super) const TRIES: usize = 8;
+
+/// The pause between two looks where nothing can be heard.
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// One node's view of the crowd around one thing.
-#[derive(Debug)]
 pub(super) struct Crowd {
     pub(super) neighbours: Arc<Neighbours>,
     pub(super) wanted: Wanted,
     clock: SharedClock,
-    /// Where this node stands; it reads from lower places only.
-    pub(super) place: Option<Place>,
-    /// Those that failed this node.
-    avoid: HashSet<NodeId>,
+    pub(super) search: Search,
+    /// At the origin: a node that is asked where it stands, who answers a question to all, and when to look again.
+    asking: Option<(NodeId, Finding)>,
+    finding: Option<Finding>,
+    wake: Instant,
 }
 
 /// What came of a claim.
@@ -58,86 +55,103 @@ impl std::fmt::Display for Met {
     }
 }
 
+/// The name of a thing among the nodes.
+fn key_of(wanted: &Wanted) -> [u8; 32] {
+    match wanted {
+        Wanted::Url(url) => *url.as_bytes(),
+        Wanted::Blob(digest) => *digest.as_bytes(),
+        Wanted::Stated(key) => *key.as_bytes(),
+    }
+}
+
 impl Crowd {
     pub(super) fn new(neighbours: Arc<Neighbours>, wanted: Wanted, clock: SharedClock) -> Self {
-        Self { neighbours, wanted, clock, place: None, avoid: HashSet::new() }
+        let now = clock.instant();
+        let search = Search::new(neighbours.me(), key_of(&wanted), now);
+        Self { neighbours, wanted, clock, search, asking: None, finding: None, wake: now }
     }
 
     /// The name of the thing among the nodes.
     pub(super) fn key(&self) -> [u8; 32] {
-        match self.wanted {
-            Wanted::Url(url) => *url.as_bytes(),
-            Wanted::Blob(digest) => *digest.as_bytes(),
-            Wanted::Stated(key) => *key.as_bytes(),
+        key_of(&self.wanted)
+    }
+
+    /// Claims the thing: what is heard from now on comes through the finding.
+    pub(super) fn claim(&mut self) -> Finding {
+        // discovery says when all have been heard; the window only guards against one that says nothing
+        let window = self.neighbours.patience() * 2;
+        self.search.claim(self.clock.instant(), window);
+        (self.asking, self.finding) = (None, None);
+        self.neighbours.claim(self.wanted, self.search.depth())
+    }
+
+    /// A node that was found gave nothing: one that is full may have room soon.
+    pub(super) fn failed(&mut self, node: NodeId, why: &PullError) {
+        let now = self.clock.instant();
+        if matches!(why, PullError::Busy | PullError::AskAgain) {
+            self.search.refused(node, now);
+        } else {
+            self.search.shun(node, now);
         }
+        self.wake = now;
     }
 
-    /// This node is not read from again.
-    pub(super) fn avoid(&mut self, node: NodeId) {
-        self.avoid.insert(node);
-    }
-
-    /// Whether this node, where it stands, may read from one at this depth.
-    pub(super) fn reads_from(&self, node: NodeId, depth: u8) -> bool {
-        let rank = Rank::of(node, &self.key());
-        self.place.is_none_or(|place| place.reads_from(depth, rank))
-    }
-
-    /// This node begins to read from one at this depth; false where the tree is too deep. Its place stays.
-    pub(super) fn settle(&mut self, depth: u8) -> bool {
-        if self.place.is_none() {
-            self.place = Place::below(depth, self.neighbours.me(), &self.key());
+    /// The same, on the way through; without an error it is of no use to this node, and stays so.
+    pub(super) fn without(mut self, node: NodeId, why: Option<PullError>) -> Self {
+        match why {
+            Some(why) => self.failed(node, &why),
+            None => self.search.avoid(node),
         }
-        self.place.is_some()
+        self
     }
 
-    /// This node goes to the origin.
-    fn settle_as_root(&mut self) {
-        self.place.get_or_insert(Place::root(self.neighbours.me(), &self.key()));
-    }
-
-    /// Claims the thing and waits for what comes of it; what else is heard stays in `finding`. Where this node goes,
-    /// it stands there when this ends.
+    /// Waits for what comes of the claim; what else is heard stays in `finding`. Where this node goes, it stands there
+    /// when this ends.
     pub(super) async fn meet(&mut self, finding: &mut Finding, stand: &Stand) -> Met {
-        let met = self.search(finding, stand).await;
+        let met = self.follow_search(finding, stand).await;
         tracing::debug!(what = %met, "a claim came to its end");
         if matches!(met, Met::Go) {
-            self.settle_as_root();
+            self.search.fetch(self.clock.instant());
         }
         met
     }
 
-    async fn search(&self, finding: &mut Finding, stand: &Stand) -> Met {
-        let mut search = Search::new(self, self.clock.instant());
+    async fn follow_search(&mut self, finding: &mut Finding, stand: &Stand) -> Met {
+        // whether the others have been told that this node goes
+        let mut is_told = false;
         loop {
             let now = self.clock.instant();
-            match search.next(now) {
-                Next::Met(Met::Go) => {
+            let next = self.search.next(now);
+            if is_told && next != Next::Go {
+                is_told = false;
+                self.take_back(stand);
+            }
+            match next {
+                Next::Go if is_told => return Met::Go,
+                Next::Go => {
                     // whoever claims from here on is told; whoever did before and goes first has been heard by now
-                    stand.fetch(self.place.map_or(0, |place| place.depth));
+                    is_told = true;
+                    stand.fetch(self.search.depth().unwrap_or(0));
                     finding.catch_up().await;
                     while let Some(Some(heard)) = finding.heard().now_or_never() {
-                        search.hear(heard, now);
+                        self.hear(heard);
                     }
-                    if search.is_sure(now) {
-                        return Met::Go;
-                    }
-                    stand.lose();
                 }
-                Next::Met(met) => return met,
+                Next::Read(offer) if offer.holding.partial.is_none() => return Met::Holders(vec![*offer]),
+                Next::Read(offer) => return Met::Running(offer),
                 Next::Ask(node) => {
                     let offer = self.neighbours.ask_one(node, self.wanted).await;
-                    search.answered(node, offer, self.clock.instant());
+                    self.answered(node, offer);
                 }
+                Next::Everybody => *finding = self.neighbours.claim(self.wanted, self.search.depth()),
                 Next::Wait(until) => {
                     let pause = until.saturating_duration_since(now);
                     match tokio::time::timeout(pause, finding.heard()).await {
-                        Ok(Some(heard)) => search.hear(heard, self.clock.instant()),
+                        Ok(Some(heard)) => self.hear(heard),
                         // nothing more can be heard
                         Ok(None) => {
-                            search.claim.close(self.clock.instant());
-                            let left = until.saturating_duration_since(self.clock.instant());
-                            tokio::time::sleep(left.min(AGAIN)).await;
+                            self.search.decided(self.clock.instant());
+                            tokio::time::sleep(pause.min(PAUSE)).await;
                         }
                         Err(_elapsed) => {}
                     }
@@ -145,124 +159,84 @@ impl Crowd {
             }
         }
     }
-}
 
-/// What a search does next.
-enum Next {
-    Met(Met),
-    Ask(NodeId),
-    Wait(Instant),
-}
-
-/// One claim from its frame to its end.
-struct Search<'a> {
-    crowd: &'a Crowd,
-    claim: Claim,
-    until: Instant,
-    found: Option<Met>,
-    /// Somebody receives it: whoever does outranks any claim.
-    runs: bool,
-    /// Nodes to be asked by name, and from when on.
-    queue: VecDeque<(NodeId, Instant)>,
-    tries: HashMap<NodeId, u8>,
-}
-
-impl<'a> Search<'a> {
-    fn new(crowd: &'a Crowd, now: Instant) -> Self {
-        let neighbours = &crowd.neighbours;
-        // discovery says when all have been heard; the window only guards against one that says nothing
-        let window = neighbours.patience() * 2;
-        // whoever goes first may itself wait that long for those that are silent
-        let claim = Claim::new(neighbours.me(), crowd.key(), now, window, window);
-        let (queue, tries) = (VecDeque::new(), HashMap::new());
-        Self { crowd, claim, until: now + LONGEST, found: None, runs: false, queue, tries }
-    }
-
-    fn next(&mut self, now: Instant) -> Next {
-        if let Some(met) = self.found.take() {
-            return Next::Met(met);
-        }
-        if now >= self.until {
-            return Next::Met(Met::Go);
-        }
-        if self.runs && !self.queue.is_empty() {
-            let due = self.queue.iter().position(|(_, time)| *time <= now);
-            return match due.and_then(|at| self.queue.remove(at)) {
-                Some((node, _)) => Next::Ask(node),
-                None => Next::Wait(self.queue.iter().map(|(_, time)| *time).min().unwrap_or(self.until)),
-            };
-        }
-        match self.claim.step(now) {
-            Step::Go => Next::Met(Met::Go),
-            Step::Ask(node) => Next::Ask(node),
-            Step::Wait(until) => Next::Wait(until.min(self.until)),
+    /// This node does not go after all.
+    fn take_back(&self, stand: &Stand) {
+        match self.search.place() {
+            Some(_) => stand.search(),
+            None => stand.lose(),
         }
     }
 
-    /// Whether this node still goes, after all that was heard.
-    fn is_sure(&mut self, now: Instant) -> bool {
-        let nobody = self.found.is_none() && (!self.runs || self.queue.is_empty());
-        now >= self.until || (nobody && self.claim.step(now) == Step::Go)
-    }
-
-    fn hear(&mut self, heard: Heard, now: Instant) {
+    /// What was heard of the thing, before this node goes or after.
+    pub(super) fn hear(&mut self, heard: Heard) {
+        let now = self.clock.instant();
         match heard {
-            Heard::Claim(node) if self.crowd.avoid.contains(&node) => {}
-            Heard::Claim(node) => self.claim.hear(node),
-            Heard::Decided => self.claim.close(now),
-            Heard::Offer(offer) => self.weigh(offer, false, now),
+            Heard::Claim(claimant) => self.search.hear(claimant, now),
+            Heard::Decided => self.search.decided(now),
+            Heard::Offer(offer) => self.search.offered(offer, false, now),
         }
+        self.wake = now;
     }
 
-    /// Somebody who was asked by name answered, or did not.
-    fn answered(&mut self, node: NodeId, offer: Option<Offer>, now: Instant) {
+    fn answered(&mut self, node: NodeId, offer: Option<Offer>) {
+        let now = self.clock.instant();
         match offer {
-            Some(offer) => self.weigh(offer, true, now),
-            // a claimant is asked again by the claim's own rule
-            None if self.tries.contains_key(&node) => self.queue_up(node, now + AGAIN),
-            None => {}
+            Some(offer) => self.search.offered(offer, true, now),
+            None => self.search.silent(node, now),
         }
     }
 
-    fn weigh(&mut self, offer: Offer, direct: bool, now: Instant) {
-        let node = offer.peer.node;
-        let Some(partial) = offer.holding.partial.clone() else {
-            if offer.holding.complete && !offer.holding.busy && !self.crowd.avoid.contains(&node) {
-                self.found = Some(Met::Holders(vec![offer]));
+    /// At the origin: somebody to whom this node may leave it. Dropping the future loses nothing.
+    pub(super) async fn looked(&mut self) -> Offer {
+        loop {
+            if let Some((node, finding)) = &mut self.asking {
+                let (node, offers) = (*node, finding.decided().await);
+                self.asking = None;
+                self.answered(node, offers.into_iter().find(|offer| offer.peer.node == node));
             }
-            return;
-        };
-        let me = self.crowd.neighbours.me();
-        let is_lower = self.crowd.reads_from(node, partial.depth);
-        if partial.root == me || !is_lower || self.crowd.avoid.contains(&node) {
-            self.claim.lose(node);
-            return;
-        }
-        self.runs = true;
-        // who has something of it cannot go deeper: it is let in where newcomers are not
-        if offer.holding.busy && self.crowd.place.is_none() {
-            partial.readers.iter().for_each(|reader| self.queue_up(*reader, now));
-            if partial.readers.is_empty() {
-                self.queue_up(node, now + AGAIN);
+            let now = self.clock.instant();
+            match self.search.next(now) {
+                Next::Read(offer) => return *offer,
+                Next::Ask(node) => {
+                    self.asking = Some((node, self.neighbours.ask_at(node, self.wanted)));
+                }
+                Next::Everybody => self.finding = Some(self.neighbours.ask(self.wanted)),
+                Next::Wait(until) => {
+                    self.wake = until;
+                    tokio::select! {
+                        () = tokio::time::sleep(until.saturating_duration_since(now)) => {}
+                        heard = heard(&mut self.finding) => match heard {
+                            Some(heard) => self.hear(heard),
+                            None => self.finding = None,
+                        },
+                    }
+                }
+                // only a claim ends so
+                Next::Go => std::future::pending().await,
             }
-        } else if direct || partial.root == node {
-            self.found = Some(Met::Running(Box::new(offer)));
-        } else {
-            // it keeps a place for whoever asks it alone
-            self.queue_up(node, now);
         }
     }
 
-    fn queue_up(&mut self, node: NodeId, from: Instant) {
-        let crowd = self.crowd;
-        let waits = self.queue.iter().any(|(other, _)| *other == node);
-        let tries = self.tries.entry(node).or_default();
-        if waits || node == crowd.neighbours.me() || crowd.avoid.contains(&node) || *tries >= TRIES {
-            return;
-        }
-        if self.queue.len() < QUEUED {
-            *tries += 1;
-            self.queue.push_back((node, from));
-        }
+    /// The same while bytes come without a pause.
+    pub(super) fn look(&mut self) -> Option<Offer> {
+        let is_due = self.asking.is_some() || self.finding.is_some() || self.clock.instant() >= self.wake;
+        if is_due { self.looked().now_or_never() } else { None }
+    }
+}
+
+impl std::fmt::Debug for Crowd {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Crowd")
+            .field("wanted", &self.wanted)
+            .field("search", &self.search)
+            .finish_non_exhaustive()
+    }
+}
+
+async fn heard(finding: &mut Option<Finding>) -> Option<Heard> {
+    match finding {
+        Some(finding) => finding.heard().await,
+        None => std::future::pending().await,
     }
 }

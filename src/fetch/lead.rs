@@ -27,7 +27,7 @@ use super::settings::Trust;
 use super::stand::Stand;
 use super::transfer::{Source, Transfer};
 use crate::clock::Timestamp;
-use crate::discovery::Finding;
+use crate::discovery::{Finding, Wanted};
 use crate::ecosystem;
 use crate::http::{Body, StoredHead};
 use crate::index::ResourceRecord;
@@ -290,7 +290,7 @@ impl Lead {
         if !is_believed || is_named || self.stored.is_some() {
             return None;
         }
-        Some(self.engine.neighbours(&self.case)?.ask_url(self.case.url))
+        Some(self.engine.neighbours(&self.case)?.ask(Wanted::Url(self.case.url)))
     }
 
     async fn judge_response(

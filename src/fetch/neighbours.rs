@@ -78,9 +78,9 @@ impl Neighbours {
         Some(self.client.orders(&holder(peer)).await)
     }
 
-    /// Asks who holds what a URL leads to; answers come through the finding.
-    pub(super) fn ask_url(&self, url: UrlKey) -> Finding {
-        self.discovery.find(Wanted::Url(url))
+    /// Asks who has it; answers come through the finding.
+    pub(super) fn ask(&self, wanted: Wanted) -> Finding {
+        self.discovery.find(wanted)
     }
 
     /// Who this node is to them.
@@ -93,14 +93,20 @@ impl Neighbours {
         self.discovery.wait_max()
     }
 
-    /// Asks who has it, and says that this node fetches it where nobody else does.
-    pub(super) fn claim(&self, wanted: Wanted) -> Finding {
-        self.discovery.claim(wanted)
+    /// Asks who has it, and says that this node, which stands at this depth if anywhere, fetches it where nobody else
+    /// does.
+    pub(super) fn claim(&self, wanted: Wanted, depth: Option<u8>) -> Finding {
+        self.discovery.claim(wanted, depth)
     }
 
     /// Asks one of them; none if it has nothing of it or is silent.
     pub(super) async fn ask_one(&self, node: NodeId, wanted: Wanted) -> Option<discovery::Offer> {
-        self.discovery.find_at(node, wanted).decided().await.into_iter().find(|offer| offer.peer.node == node)
+        self.ask_at(node, wanted).decided().await.into_iter().find(|offer| offer.peer.node == node)
+    }
+
+    /// The same, without waiting.
+    pub(super) fn ask_at(&self, node: NodeId, wanted: Wanted) -> Finding {
+        self.discovery.find_at(node, wanted)
     }
 
     /// What one of them says of a thing it is receiving.

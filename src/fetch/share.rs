@@ -17,7 +17,7 @@ use http_body_util::StreamBody;
 use super::engine::Engine;
 use super::flight::{Found, Shared};
 use super::running::Running;
-use super::stand::{Reading, Room, Stand};
+use super::stand::{Reading, Stand};
 use crate::digest::Digest;
 use crate::discovery::{Asker, Holding, Partial, Wanted};
 use crate::http::{Body, BodyError, boxed};
@@ -25,6 +25,7 @@ use crate::peer::{Absent, ArrivingHead, Coming, ResourceHead};
 use crate::policy;
 use crate::seal::Thing;
 use crate::store::{End, Follower};
+use crate::swarm::Room;
 use crate::tls::NodeId;
 
 /// How long a neighbour waits for a head that is being fetched; it gives up after a second.
@@ -44,7 +45,7 @@ impl Engine {
             Wanted::Blob(digest) => digest.as_bytes(),
             Wanted::Stated(key) => key.as_bytes(),
         })?;
-        let at = shared.stand.at()?;
+        let at = shared.stand.offered()?;
         // whoever this node reads from does not read from here
         if asker.is_some_and(|asker| asker.node == at.root) {
             return None;

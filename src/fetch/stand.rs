@@ -6,42 +6,23 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::offer::{Lender, Offer};
 use crate::clock::SharedClock;
 use crate::discovery::Asker;
-use crate::swarm::Branches;
+use crate::swarm::{At, Room, Seat};
 use crate::tls::NodeId;
 
 /// One flight's stand; shared by the flight, its transfer and those that read from here.
 #[derive(Debug)]
 pub(super) struct Stand {
-    me: NodeId,
     clock: SharedClock,
     state: Mutex<State>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
-    /// None while it has no source: then there is nothing to offer.
-    at: Option<At>,
+    seat: Seat,
     /// The pieces that this node had from the origin itself.
     first_hand: Option<Range<u64>>,
     /// Neighbours may have it.
     shareable: bool,
-    branches: Branches,
-}
-
-/// A place below a root.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct At {
-    /// The node that gets it from outside.
-    pub(super) root: NodeId,
-    /// How many nodes stand between.
-    pub(super) depth: u8,
-}
-
-/// Whether an asker may read from here.
-pub(super) enum Room {
-    Free,
-    /// Others do: who.
-    Full(Vec<NodeId>),
 }
 
 /// A neighbour reads; its place is free when this is dropped.
@@ -50,25 +31,23 @@ pub(super) struct Reading(Arc<Stand>, NodeId);
 impl Stand {
     /// Nothing is offered yet.
     pub(super) fn new(me: NodeId, clock: SharedClock) -> Arc<Self> {
-        let state = State { shareable: true, ..State::default() };
-        Arc::new(Self { me, clock, state: Mutex::new(state) })
+        let state = State { seat: Seat::new(me), first_hand: None, shareable: true };
+        Arc::new(Self { clock, state: Mutex::new(state) })
     }
 
     /// This node goes to the origin, at this depth: the others may wait for what it gets.
     pub(super) fn fetch(&self, depth: u8) {
-        self.state().at = Some(At { root: self.me, depth });
+        self.state().seat.fetch(depth);
     }
 
-    /// This node reads from one that stands here.
+    /// This node reads, at this depth, what that one gets from outside.
     pub(super) fn read(&self, root: NodeId, depth: u8) {
-        self.state().at = Some(At { root, depth });
+        self.state().seat.read(root, depth);
     }
 
     /// Another node gets it from outside now; this one stands where it did.
     pub(super) fn set_root(&self, root: NodeId) {
-        if let Some(at) = &mut self.state().at {
-            at.root = root;
-        }
+        self.state().seat.set_root(root);
     }
 
     /// This node reads from one that holds it whole.
@@ -80,9 +59,14 @@ impl Stand {
         }
     }
 
-    /// It has no source for now.
+    /// It has lost its source and looks for another one: whoever reads from here waits.
+    pub(super) fn search(&self) {
+        self.state().seat.search();
+    }
+
+    /// It has nothing to offer.
     pub(super) fn lose(&self) {
-        self.state().at = None;
+        self.state().seat.lose();
     }
 
     /// From this piece on it has it from the origin itself.
@@ -106,30 +90,28 @@ impl Stand {
         self.state().shareable = shareable;
     }
 
-    /// Where it stands, if it has anything to offer.
+    /// Where it stands, if those that read from here may go on.
     pub(super) fn at(&self) -> Option<At> {
         let state = self.state();
-        state.at.filter(|_| state.shareable)
+        state.seat.at().filter(|_| state.shareable)
     }
 
-    /// Whether this asker may read from here. Where it asked this node alone, or everybody and this is the root, it
-    /// will: a place is kept for it.
+    /// Where it stands, if it has anything to offer.
+    pub(super) fn offered(&self) -> Option<At> {
+        let state = self.state();
+        state.seat.offered().filter(|_| state.shareable)
+    }
+
+    /// Whether this asker may read from here.
     pub(super) fn room(&self, asker: Option<Asker>) -> Room {
         let now = self.clock.instant();
-        let mut state = self.state();
-        let is_root = state.at.is_some_and(|at| at.root == self.me);
-        match asker {
-            Some(asker) if (asker.direct || is_root) && !state.branches.admit(asker.node, now) => {
-                Room::Full(state.branches.readers())
-            }
-            _ => Room::Free,
-        }
+        self.state().seat.room(asker, now)
     }
 
     /// It begins to read; none if there is no room.
     pub(super) fn enter(self: &Arc<Self>, node: NodeId) -> Option<Reading> {
         let now = self.clock.instant();
-        self.state().branches.enter(node, now).then(|| Reading(Arc::clone(self), node))
+        self.state().seat.enter(node, now).then(|| Reading(Arc::clone(self), node))
     }
 
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
@@ -140,6 +122,6 @@ impl Stand {
 impl Drop for Reading {
     fn drop(&mut self) {
         let now = self.0.clock.instant();
-        self.0.state().branches.leave(self.1, now);
+        self.0.state().seat.leave(self.1, now);
     }
 }

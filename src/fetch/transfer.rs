@@ -13,6 +13,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
+use super::crowd::Crowd;
 use super::delivery::Tally;
 use super::engine::{Case, Engine};
 use super::flight::Permit;
@@ -37,7 +38,6 @@ use crate::store::{Failure, Hold, Ingest, Writer};
 
 pub(super) use follow::Follow;
 use pump::Stop;
-pub(super) use rivals::Rivals;
 use watch::RateWatch;
 
 /// Where bytes come from now.
@@ -67,7 +67,7 @@ pub(super) struct Begin {
     /// Holders that a checksum file may lead to.
     pub(super) hint: Option<Hint>,
     /// Others that may have gone to the origin too.
-    pub(super) rivals: Option<Rivals>,
+    pub(super) rivals: Option<Crowd>,
     /// The source is itself still receiving it.
     pub(super) follow: Option<Follow>,
     /// Where this node stands among those that receive it.
@@ -107,7 +107,7 @@ pub(super) struct Transfer {
     hint: Option<Hint>,
     /// A checksum file alone led to the neighbours' bytes.
     by_sidecar: bool,
-    rivals: Option<Rivals>,
+    rivals: Option<Crowd>,
     follow: Option<Follow>,
     stand: Option<Arc<Stand>>,
     upstream: Upstream,

@@ -1,8 +1,9 @@
-//! Who goes to the origin: of those who claim a thing at about the same time, the one with the lowest rank.
+//! Who goes to the origin: of those who claim a thing at about the same time, the one whose turn comes first.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
+use super::Turn;
 use crate::digest::Hasher;
 use crate::tls::NodeId;
 
@@ -41,11 +42,11 @@ pub enum Step {
 #[derive(Debug)]
 pub struct Claim {
     key: [u8; 32],
-    me: Rank,
+    me: Turn,
     /// Those that claim it too and go before this node.
-    before: BTreeMap<Rank, NodeId>,
+    before: BTreeMap<Turn, NodeId>,
     /// Those that were waited for in vain.
-    lost: HashSet<NodeId>,
+    lost: BTreeSet<NodeId>,
     closes: Instant,
     patience: Duration,
     asked: Option<Asked>,
@@ -61,25 +62,31 @@ struct Asked {
 }
 
 impl Claim {
-    /// A claim made now. Others are listened for during `window`, and each of those that go before this node has
+    /// A claim of `me`, who stands at `depth` if anywhere, made now. Others are listened for during `window`, and each of those that go before this node has
     /// `patience` to say that it has begun.
-    pub fn new(me: NodeId, key: [u8; 32], now: Instant, window: Duration, patience: Duration) -> Self {
+    pub fn new(
+        (me, depth): (NodeId, Option<u8>),
+        key: [u8; 32],
+        now: Instant,
+        window: Duration,
+        patience: Duration,
+    ) -> Self {
         Self {
             key,
-            me: Rank::of(me, &key),
+            me: Turn::of(me, depth, &key),
             before: BTreeMap::new(),
-            lost: HashSet::new(),
+            lost: BTreeSet::new(),
             closes: now + window,
             patience,
             asked: None,
         }
     }
 
-    /// Another node claims it.
-    pub fn hear(&mut self, node: NodeId) {
-        let rank = Rank::of(node, &self.key);
-        if rank < self.me && !self.lost.contains(&node) {
-            self.before.insert(rank, node);
+    /// Another node claims it, which stands at this depth, if anywhere.
+    pub fn hear(&mut self, node: NodeId, depth: Option<u8>) {
+        let turn = Turn::of(node, depth, &self.key);
+        if turn < self.me && !self.lost.contains(&node) {
+            self.before.insert(turn, node);
         }
     }
 
@@ -90,7 +97,7 @@ impl Claim {
 
     /// This node does not fetch it, or no longer: the next one does.
     pub fn lose(&mut self, node: NodeId) {
-        self.before.remove(&Rank::of(node, &self.key));
+        self.before.retain(|_, other| *other != node);
         self.lost.insert(node);
     }
 
@@ -134,7 +141,7 @@ mod tests {
     }
 
     fn claim(n: u8, now: Instant) -> Claim {
-        Claim::new(node(n), [7; 32], now, WINDOW, PATIENCE)
+        Claim::new((node(n), None), [7; 32], now, WINDOW, PATIENCE)
     }
 
     /// The nodes 1 to 5 in the order of their turns.
@@ -160,7 +167,7 @@ mod tests {
         let (now, order) = (SystemClock.instant(), in_order());
         let mut claims: Vec<Claim> = order.iter().map(|n| claim(*n, now)).collect();
         for claim in &mut claims {
-            order.iter().for_each(|n| claim.hear(node(*n)));
+            order.iter().for_each(|n| claim.hear(node(*n), None));
             claim.close(now);
         }
         let (first, second) = (node(order[0]), node(order[1]));
@@ -180,10 +187,24 @@ mod tests {
     fn who_is_lost_is_not_waited_for_again() {
         let (now, order) = (SystemClock.instant(), in_order());
         let mut claim = claim(order[1], now);
-        claim.hear(node(order[0]));
+        claim.hear(node(order[0]), None);
         claim.lose(node(order[0]));
-        claim.hear(node(order[0]));
+        claim.hear(node(order[0]), None);
         assert_eq!(claim.step(now + WINDOW), Step::Go);
+    }
+
+    #[test]
+    fn who_has_something_of_it_goes_before_newcomers_in_the_order_of_the_places() {
+        let (now, order) = (SystemClock.instant(), in_order());
+        let mut claim = Claim::new((node(order[4]), Some(1)), [7; 32], now, WINDOW, PATIENCE);
+        claim.hear(node(order[0]), None);
+        claim.hear(node(order[1]), Some(2));
+        assert_eq!(claim.step(now + WINDOW), Step::Go);
+        claim.hear(node(order[2]), Some(1));
+        assert_eq!(claim.step(now + WINDOW), Step::Ask(node(order[2])));
+        let mut newcomer = self::claim(order[0], now);
+        newcomer.hear(node(order[4]), Some(9));
+        assert_eq!(newcomer.step(now + WINDOW), Step::Ask(node(order[4])));
     }
 
     proptest! {
@@ -193,8 +214,8 @@ mod tests {
             let now = SystemClock.instant();
             let mut goes = 0;
             for me in &nodes {
-                let mut claim = Claim::new(node(*me), key, now, WINDOW, PATIENCE);
-                nodes.iter().filter(|other| *other != me).for_each(|other| claim.hear(node(*other)));
+                let mut claim = Claim::new((node(*me), None), key, now, WINDOW, PATIENCE);
+                nodes.iter().filter(|other| *other != me).for_each(|other| claim.hear(node(*other), None));
                 goes += usize::from(claim.step(now + WINDOW) == Step::Go);
                 let mut at = now;
                 let mut asked = 0;

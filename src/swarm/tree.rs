@@ -39,6 +39,22 @@ impl Place {
     }
 }
 
+/// A node's turn among those that claim a thing: those that have something of it come first, in the order of their
+/// places, so that the others can read from whoever goes; then the newcomers, who can read from anybody.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Turn {
+    is_newcomer: bool,
+    place: Place,
+}
+
+impl Turn {
+    /// Of a node that stands at this depth; none: it has nothing yet.
+    pub fn of(node: NodeId, depth: Option<u8>, key: &[u8; 32]) -> Self {
+        let place = Place { depth: depth.unwrap_or(0), rank: Rank::of(node, key) };
+        Self { is_newcomer: depth.is_none(), place }
+    }
+}
+
 /// The neighbours that read from this node.
 #[derive(Debug, Default)]
 pub struct Branches(Vec<Branch>);

@@ -11,27 +11,29 @@ use crate::world::World;
 pub fn no_ring(world: &World, who: usize) {
     let mut at = who;
     for _ in 0..=world.nodes.len() {
-        let State::Reading(source) = world.nodes[at].state else { break };
+        let State::Reading(source, _) = world.nodes[at].state else { break };
         assert_ne!(source, who, "a ring of readers");
         at = source;
     }
-    let receiving = |source: usize| !matches!(world.nodes[source].state, State::Done);
-    if let State::Reading(source) = world.nodes[who].state {
-        let readers = world
-            .nodes
-            .iter()
-            .filter(|node| node.up && matches!(node.state, State::Reading(from) if from == source))
-            .count();
+    if let State::Reading(source, _) = world.nodes[who].state {
+        let reads = |state| matches!(state, State::Reading(from, _) if from == source);
+        let readers = world.nodes.iter().filter(|node| node.up && reads(node.state)).count();
         // whoever reads what is there whole takes a place of another kind
-        assert!(!receiving(source) || readers <= CROWDED, "{readers} readers of one node");
+        let is_whole = world.nodes[source].state == State::Done;
+        assert!(is_whole || readers <= CROWDED, "{readers} readers of one node");
     }
+}
+
+/// A search comes to its end: a client waits behind it.
+pub fn ends(after: Duration) {
+    assert!(after < Duration::from_secs(7), "a node has looked for somebody for {after:?}");
 }
 
 /// Every want came to its end, with all bytes.
 pub fn all_are_served(world: &World) {
     for (who, node) in world.nodes.iter().enumerate().filter(|(_, node)| node.up) {
         assert!(!node.wants(), "node {who} still waits, with {} of {SIZE} bytes", node.received);
-        assert!(matches!(node.state, State::Done) && node.received == SIZE, "node {who}");
+        assert!(node.state == State::Done && node.received == SIZE, "node {who}");
     }
     for (finding, times) in &world.decided {
         assert_eq!(*times, 1, "{finding:?}");

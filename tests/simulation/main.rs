@@ -12,8 +12,10 @@
     reason = "a test fails by panicking, and its support reads like a library"
 )]
 
+mod crowd;
 mod invariants;
 mod node;
+mod trace;
 mod world;
 
 use std::time::Duration;
@@ -32,18 +34,29 @@ fn seeds(otherwise: u64) -> std::ops::Range<u64> {
     }
 }
 
-/// Plays a crowd and gives how many copies the origin sent.
-fn crowd(seed: u64, nodes: usize, faults: Faults) -> f64 {
+/// A crowd, all of whom want the thing, until the weather is good again and everybody has had time.
+fn play(seed: u64, nodes: usize, faults: Faults) -> World {
+    let mut world = World::new(seed, nodes, faults);
+    world.run(Duration::from_secs(3));
+    world.everybody_wants(Duration::from_millis(50));
+    world.run(Duration::from_secs(60));
+    world.mend();
+    world.run(Duration::from_secs(120));
+    world
+}
+
+/// What a crowd cost: copies that the origin sent, frames that a node sent and answers that it received, and the
+/// seconds until everybody had the thing.
+type Cost = [f64; 3];
+
+/// Plays a crowd.
+fn crowd(seed: u64, nodes: usize, faults: Faults) -> Cost {
     let told = std::panic::catch_unwind(|| {
-        let mut world = World::new(seed, nodes, faults);
-        world.run(Duration::from_secs(3));
-        world.everybody_wants(Duration::from_millis(50));
-        world.run(Duration::from_secs(60));
-        world.mend();
-        world.run(Duration::from_secs(120));
+        let mut world = play(seed, nodes, faults);
         invariants::all_are_served(&world);
         invariants::silence(&mut world);
-        world.copies()
+        let frames = (world.questions + world.answers) as f64 / nodes as f64;
+        [world.copies(), frames, world.took().as_secs_f64()]
     });
     told.unwrap_or_else(|why| {
         println!("LARDER_SIM_SEED={seed} plays this again ({nodes} nodes, {faults:?})");
@@ -51,29 +64,44 @@ fn crowd(seed: u64, nodes: usize, faults: Faults) -> f64 {
     })
 }
 
-/// Median and most.
-fn sums(mut values: Vec<f64>) -> (f64, f64) {
-    values.sort_by(f64::total_cmp);
-    (values[values.len() / 2], values.last().copied().unwrap())
+/// Plays many crowds, says what they cost, and gives the median and the most copies.
+fn crowds(weather: &str, seeds: std::ops::Range<u64>, nodes: usize, faults: fn(u64) -> Faults) -> [f64; 2] {
+    let costs: Vec<Cost> = seeds.clone().map(|seed| crowd(seed, nodes, faults(seed))).collect();
+    let [copies, frames, seconds] = [0, 1, 2].map(|which| {
+        let mut values: Vec<f64> = costs.iter().map(|cost| cost[which]).collect();
+        values.sort_by(f64::total_cmp);
+        [values[values.len() / 2], values.last().copied().unwrap()]
+    });
+    println!(
+        "{nodes} nodes, {weather}, seeds {seeds:?}; median, most: copies from the origin {:.2}, {:.2}; frames sent \
+         and answers received by a node {:.1}, {:.1}; seconds {:.0}, {:.0}",
+        copies[0], copies[1], frames[0], frames[1], seconds[0], seconds[1]
+    );
+    copies
 }
 
 #[test]
 fn a_crowd_on_a_good_network_costs_one_copy() {
     let nodes = number("LARDER_SIM_NODES", 40) as usize;
-    let copies: Vec<f64> = seeds(4).map(|seed| crowd(seed, nodes, Faults::none())).collect();
-    let (median, most) = sums(copies);
-    println!("{nodes} nodes, good network: copies from the origin: median {median:.2}, most {most:.2}");
+    let [_, most] = crowds("good weather", seeds(4), nodes, |_| Faults::none());
     assert!(most <= 1.001, "{most}");
 }
 
 #[test]
 fn a_crowd_in_bad_weather_is_served_all_the_same() {
     let nodes = number("LARDER_SIM_NODES", 30) as usize;
-    let copies: Vec<f64> = seeds(6).map(|seed| crowd(seed, nodes, Faults::of(seed))).collect();
-    let (median, most) = sums(copies);
-    println!("{nodes} nodes, loss, delay, parts, crashes: copies: median {median:.2}, most {most:.2}");
-    // whoever is cut off from the others goes to the origin himself: that is right, and must stay rare
-    assert!(median <= 4.0, "{median}");
+    let [median, most] = crowds("bad weather", seeds(6), nodes, Faults::of);
+    // a network in up to four parts may fetch four copies; each part leaves the origin to another when they meet
+    let is_one = std::env::var_os("LARDER_SIM_SEED").is_some();
+    assert!((median <= 2.0 || is_one) && most <= 4.0, "{median}, {most}");
+}
+
+#[test]
+fn the_same_seed_gives_the_same_trace() {
+    let trace = |seed| play(seed, 20, Faults::of(seed)).trace;
+    let traces: Vec<_> = (0..4).map(trace).collect();
+    assert_eq!(traces, (0..4).map(trace).collect::<Vec<_>>());
+    assert_ne!(traces[0], traces[1]);
 }
 
 #[test]

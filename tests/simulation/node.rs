@@ -1,4 +1,4 @@
-//! One node: its engine, and what it does about the one thing that everybody wants.
+//! One node: its engine, its search, its seat, and how much it has of the one thing that everybody wants.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use larder::clock::SharedClock;
 use larder::digest::Digest;
-use larder::discovery::{Asker, Engine, FindingId, Holding, Holdings, Partial, Sender, Setup, Wanted};
+use larder::discovery::{Asker, Engine, FindingId, Holding, Holdings, Offer, Partial, Sender, Setup, Wanted};
 use larder::seal::{BootId, Grants};
-use larder::swarm::{Branches, Claim, Place, Rank};
+use larder::swarm::{Room, Search, Seat};
 use larder::tls::{NodeId, Pin};
 
 pub const WAIT_MAX: Duration = Duration::from_millis(250);
@@ -25,26 +25,34 @@ pub fn key() -> [u8; 32] {
 }
 
 /// Where a node stands with the thing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
     /// It does not want it yet.
     Idle,
-    /// It looks for somebody, or for its turn.
-    Searching { claim: Box<Claim>, finding: FindingId, asked: Option<FindingId> },
-    /// It reads from this node.
-    Reading(usize),
+    /// It looks for somebody, or for its turn, since then.
+    Searching(Instant),
+    /// It reads from this node, in this run of it.
+    Reading(usize, BootId),
     /// It gets it from the origin.
     Fetching,
     /// It has it.
     Done,
 }
 
+/// A node that is asked alone, or tried in vain.
+pub struct Asked {
+    pub finding: FindingId,
+    pub node: NodeId,
+    pub answer: Option<Offer>,
+}
+
 /// What the engine may say of this node.
-#[derive(Default)]
 pub struct Shelf {
+    pub seat: Seat,
     pub holding: Option<Holding>,
-    pub branches: Branches,
+    pub received: u64,
     pub others: Vec<Wanted>,
-    pub now: Option<Instant>,
+    pub now: Instant,
 }
 
 pub struct Held(pub Mutex<Shelf>);
@@ -55,16 +63,21 @@ pub struct Node {
     pub id: NodeId,
     pub address: SocketAddr,
     pub held: Arc<Held>,
+    pub search: Search,
+    /// The question to everybody that is open.
+    pub finding: Option<FindingId>,
+    pub asked: Option<Asked>,
     pub state: State,
     pub received: u64,
-    pub root: Option<NodeId>,
-    pub place: Option<Place>,
     pub up: bool,
-    /// Until this time it takes nobody's silence for death.
-    pub heard_source: Option<Instant>,
+    /// When its source last gave bytes.
+    pub fed: Instant,
+    /// When its search is to be looked at.
     pub step: Option<Instant>,
     /// When it is next looked at.
     pub alarm: Option<Instant>,
+    /// When it had the whole.
+    pub done: Option<Instant>,
 }
 
 impl Holdings for Held {
@@ -73,13 +86,18 @@ impl Holdings for Held {
         if shelf.others.contains(wanted) {
             return Some(Holding { complete: true, size: Some(1), ..Holding::default() });
         }
-        let mut holding = shelf.holding.clone().filter(|_| *wanted == thing())?;
-        if let (Some(partial), Some(asker), Some(now)) = (&mut holding.partial, asker, shelf.now) {
-            let asks_to_read = asker.direct && !shelf.branches.admit(asker.node, now);
-            holding.busy = asks_to_read;
-            partial.readers = shelf.branches.readers();
+        let holding = shelf.holding.clone().filter(|_| *wanted == thing())?;
+        if holding.complete {
+            return Some(holding);
         }
-        Some(holding)
+        let at = shelf.seat.offered().filter(|at| asker.is_none_or(|asker| asker.node != at.root))?;
+        let now = shelf.now;
+        let (busy, readers) = match shelf.seat.room(asker, now) {
+            Room::Free => (false, Vec::new()),
+            Room::Full(readers) => (true, readers),
+        };
+        let partial = Partial { root: at.root, depth: at.depth, received: shelf.received, readers };
+        Some(Holding { busy, partial: Some(partial), ..holding })
     }
 }
 
@@ -93,7 +111,9 @@ impl Node {
         let (pin, id) = identity(who);
         let [high, low] = (who as u16 + 1).to_be_bytes();
         let boot = BootId { counter, random: seed ^ (who as u64 * 7919 + counter) };
-        let held = Arc::new(Held(Mutex::default()));
+        let now = clock.instant();
+        let shelf = Shelf { seat: Seat::new(id), holding: None, received: 0, others: Vec::new(), now };
+        let held = Arc::new(Held(Mutex::new(shelf)));
         let sender = Sender {
             node: id,
             pins: vec![pin],
@@ -119,42 +139,44 @@ impl Node {
             seed: random,
         };
         Self {
-            engine: Engine::new(setup, clock.instant()),
+            engine: Engine::new(setup, now),
             boot,
             id,
             address: SocketAddr::from(([10, 0, high, low], 8096)),
             held,
+            search: Search::new(id, key(), now),
+            finding: None,
+            asked: None,
             state: State::Idle,
             received: 0,
-            root: None,
-            place: None,
             up: true,
-            heard_source: None,
+            fed: now,
             step: None,
             alarm: None,
+            done: None,
         }
+    }
+
+    /// Works on what this node says of itself.
+    pub fn seat<R>(&self, work: impl FnOnce(&mut Seat) -> R) -> R {
+        work(&mut self.held.0.lock().unwrap().seat)
     }
 
     /// Tells the engine how far this node is.
     pub fn show(&self, now: Instant) {
         let mut shelf = self.held.0.lock().unwrap();
-        shelf.now = Some(now);
-        let partial = |root, depth| Partial { root, depth, received: self.received, readers: Vec::new() };
+        (shelf.now, shelf.received) = (now, self.received);
+        let holding = Holding { size: Some(SIZE), ..Holding::default() };
         shelf.holding = match self.state {
-            State::Done => Some(Holding { complete: true, size: Some(SIZE), ..Holding::default() }),
-            State::Fetching | State::Reading(_) => {
-                let depth = self.place.map_or(0, |place| place.depth);
-                let partial = partial(self.root.unwrap_or(self.id), depth);
-                Some(Holding { size: Some(SIZE), partial: Some(partial), ..Holding::default() })
-            }
-            State::Idle | State::Searching { .. } => None,
+            State::Done => Some(Holding { complete: true, ..holding }),
+            State::Fetching | State::Reading(..) => Some(holding),
+            State::Idle | State::Searching(_) => None,
         };
     }
 
-    /// Whether it may read from a node that stands there.
-    pub fn may_read(&self, node: NodeId, partial: &Partial) -> bool {
-        let rank = Rank::of(node, &key());
-        partial.root != self.id && self.place.is_none_or(|place| place.reads_from(partial.depth, rank))
+    /// Whether it looks for somebody to read from.
+    pub fn looks(&self) -> bool {
+        matches!(self.state, State::Searching(_) | State::Fetching)
     }
 
     pub fn wants(&self) -> bool {

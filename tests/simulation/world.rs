@@ -1,28 +1,17 @@
 //! The network, the clock and the origin.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::{BTreeMap, BinaryHeap, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use larder::clock::{Clock as _, ManualClock, SharedClock, Timestamp};
-use larder::discovery::{
-    Action, Arrival, Asking, Destination, FindingId, Kind, Link, Message, Offer, Wanted,
-};
+use larder::discovery::{Action, Arrival, Asking, Destination, FindingId, Kind, Link, Message, Wanted};
 use larder::seal::{BootId, Opened};
-use larder::swarm::{Claim, Place, Step};
 
-use crate::invariants;
-use crate::node::{Node, SIZE, State, WAIT_MAX, identity, key, thing};
-
-const WINDOW: Duration = Duration::from_millis(10);
-/// How often transfers move on.
-const TICK: Duration = Duration::from_millis(100);
-/// The thin link, and the wire between two nodes, in bytes a second.
-const ORIGIN: u64 = 12_500_000;
-const WIRE: u64 = 100_000_000;
-/// A source that gives nothing for so long is given up.
-const STALL: Duration = Duration::from_secs(2);
+use crate::crowd::TICK;
+use crate::node::{Node, SIZE};
+use crate::trace::Trace;
 
 /// What goes wrong.
 #[derive(Debug, Clone, Copy)]
@@ -34,8 +23,9 @@ pub struct Faults {
     pub delay: Duration,
     /// How many nodes crash and come back while the thing is on its way.
     pub crashes: usize,
-    /// For how long the network is parted in two.
+    /// For how long the network is parted, and in how many parts.
     pub parted: Duration,
+    pub parts: usize,
     /// Wall clocks are set.
     pub clocks: bool,
 }
@@ -43,7 +33,7 @@ pub struct Faults {
 impl Faults {
     pub fn none() -> Self {
         let (delay, parted) = (Duration::from_micros(500), Duration::ZERO);
-        Self { lost: 0, doubled: 0, delay, crashes: 0, parted, clocks: false }
+        Self { lost: 0, doubled: 0, delay, crashes: 0, parted, parts: 2, clocks: false }
     }
 
     /// Those of a seed.
@@ -54,12 +44,13 @@ impl Faults {
             delay: Duration::from_millis([2, 8, 30][(seed / 3) as usize % 3]),
             crashes: 1 + seed as usize % 3,
             parted: Duration::from_secs(seed % 2 * 5),
+            parts: 2 + seed as usize / 2 % 3,
             clocks: true,
         }
     }
 }
 
-struct Frame {
+pub struct Frame {
     from: usize,
     boot: BootId,
     to: usize,
@@ -67,11 +58,15 @@ struct Frame {
     body: Arc<[u8]>,
 }
 
-enum Due {
+pub enum Due {
     Frame(Frame),
     Want(usize),
     /// A node has something to do by itself.
     Alarm(usize, Instant),
+    /// A connection did not come about.
+    Refused(usize, FindingId),
+    /// A node finds that its connection to a reader is dead.
+    Free(usize, usize),
     Crash(usize),
     Return(usize),
     Join(bool),
@@ -91,17 +86,21 @@ pub struct World {
     seed: u64,
     findings: u64,
     parted: bool,
-    from_origin: u64,
+    pub from_origin: u64,
+    wanted: Instant,
     /// Frames sent that are no hello, and answers that arrived.
     pub questions: u64,
     pub answers: u64,
-    pub decided: HashMap<FindingId, u32>,
+    pub decided: BTreeMap<FindingId, u32>,
+    pub trace: Trace,
+    began: Instant,
 }
 
 impl World {
     pub fn new(seed: u64, nodes: usize, faults: Faults) -> Self {
         let clock = ManualClock::new(Timestamp(1_796_000_000_000));
         let shared: SharedClock = clock.clone();
+        let began = shared.instant();
         let nodes = (0..nodes).map(|who| Node::new(who, 1, seed, &shared)).collect();
         let mut world = Self {
             nodes,
@@ -116,9 +115,12 @@ impl World {
             findings: 0,
             parted: false,
             from_origin: 0,
+            wanted: began,
             questions: 0,
             answers: 0,
-            decided: HashMap::new(),
+            decided: BTreeMap::new(),
+            trace: Trace::default(),
+            began,
         };
         for who in 0..world.nodes.len() {
             let now = world.now();
@@ -140,7 +142,7 @@ impl World {
         (self.random.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) % bound.max(1)
     }
 
-    fn later(&mut self, after: Duration, due: Due) {
+    pub fn later(&mut self, after: Duration, due: Due) {
         self.sequence += 1;
         self.queue.push(Reverse((self.now() + after, self.sequence)));
         self.due.insert(self.sequence, due);
@@ -149,6 +151,7 @@ impl World {
     /// Everybody wants the thing within this time; what is to go wrong goes wrong meanwhile.
     pub fn everybody_wants(&mut self, within: Duration) {
         let count = self.nodes.len();
+        self.wanted = self.now();
         for who in 0..count {
             let after = Duration::from_micros(self.below(within.as_micros() as u64));
             self.later(after, Due::Want(who));
@@ -226,9 +229,17 @@ impl World {
     fn happen(&mut self, due: Due) {
         match due {
             Due::Frame(frame) => self.deliver(&frame),
-            Due::Want(who) => self.search(who),
+            Due::Want(who) => self.want(who),
+            Due::Refused(who, finding) => {
+                self.refused(who, finding);
+                self.arrange(who);
+            }
+            Due::Free(source, who) => self.free(source, who),
             Due::Alarm(who, at) => self.ring(who, at),
-            Due::Crash(who) => self.nodes[who].up = false,
+            Due::Crash(who) => {
+                self.nodes[who].up = false;
+                self.leave_source(who);
+            }
             Due::Return(who) => self.come_back(who),
             Due::Join(together) => self.parted = !together,
             Due::ClockStep => self.clock.set_wall(Timestamp(86_400_000)),
@@ -251,8 +262,9 @@ impl World {
         self.later(Duration::from_secs(1), Due::Want(who));
     }
 
-    fn reaches(&self, from: usize, to: usize) -> bool {
-        from != to && self.nodes[to].up && !(self.parted && from % 2 != to % 2)
+    pub fn reaches(&self, from: usize, to: usize) -> bool {
+        let is_apart = self.parted && from % self.faults.parts != to % self.faults.parts;
+        from != to && self.nodes[to].up && self.nodes[from].up && !is_apart
     }
 
     fn deliver(&mut self, frame: &Frame) {
@@ -266,25 +278,26 @@ impl World {
         self.act(to, |node| node.engine.handle(&opened, arrival, now));
     }
 
-    fn act(&mut self, who: usize, what: impl FnOnce(&mut Node) -> Vec<Action>) {
+    pub fn act(&mut self, who: usize, what: impl FnOnce(&mut Node) -> Vec<Action>) {
         let now = self.now();
         self.nodes[who].show(now);
         let actions = what(&mut self.nodes[who]);
         for action in actions {
             match action {
                 Action::Send { to, body } => self.send(who, &to, body.into()),
-                Action::Offer(finding, offer) => self.offered(who, finding, &offer),
-                Action::Claimed(finding, node) => {
-                    if let State::Searching { claim, finding: own, .. } = &mut self.nodes[who].state
-                        && *own == finding
-                    {
-                        claim.hear(node);
+                Action::Offer(finding, offer) => self.offered(who, finding, *offer),
+                Action::Claimed(finding, claimant) => {
+                    let node = &mut self.nodes[who];
+                    if node.finding == Some(finding) && node.looks() {
+                        node.search.hear(claimant, now);
+                        node.step = Some(now);
                     }
                 }
                 Action::Decided(finding) => {
                     let times = self.decided.entry(finding).or_default();
                     *times += 1;
                     assert_eq!(*times, 1, "a find is decided once");
+                    self.was_decided(who, finding);
                 }
                 Action::Closed(_) | Action::Renew | Action::Event(_) => {}
             }
@@ -297,6 +310,7 @@ impl World {
         let kind = Message::decode(&body).unwrap().kind;
         self.questions += u64::from(!matches!(kind, Kind::Hello { .. } | Kind::Have { .. }));
         let is_answer = matches!(kind, Kind::Have { .. });
+        self.trace.note(self.now().duration_since(self.began), from, &kind);
         let at = |address: &std::net::SocketAddr| {
             let std::net::IpAddr::V4(ip) = address.ip() else { return None };
             let [_, _, high, low] = ip.octets();
@@ -324,134 +338,15 @@ impl World {
         }
     }
 
-    fn finding(&mut self) -> FindingId {
+    pub fn finding(&mut self) -> FindingId {
         self.findings += 1;
         FindingId(self.findings)
     }
 
-    /// A claim, as a node makes it before it goes to the origin.
-    fn search(&mut self, who: usize) {
-        if !self.nodes[who].up || matches!(self.nodes[who].state, State::Done) {
-            return;
-        }
-        let (now, finding) = (self.now(), self.finding());
-        let claim = Claim::new(self.nodes[who].id, key(), now, WINDOW, WAIT_MAX);
-        self.nodes[who].state = State::Searching { claim: Box::new(claim), finding, asked: None };
-        self.nodes[who].step = Some(now + WINDOW);
-        self.act(who, |node| node.engine.find(Asking::Claim, &[(finding, thing())], now));
-    }
-
-    fn step(&mut self, who: usize) {
-        let now = self.now();
-        self.nodes[who].step = None;
-        let State::Searching { claim, .. } = &mut self.nodes[who].state else { return };
-        match claim.step(now) {
-            Step::Wait(until) => self.nodes[who].step = Some(until),
-            Step::Ask(other) => {
-                let finding = self.finding();
-                if let State::Searching { asked, .. } = &mut self.nodes[who].state {
-                    *asked = Some(finding);
-                }
-                self.nodes[who].step = Some(now + Duration::from_millis(5));
-                self.act(who, |node| node.engine.find(Asking::One(other), &[(finding, thing())], now));
-            }
-            Step::Go => {
-                let id = self.nodes[who].id;
-                self.settle(who, State::Fetching, id, Some(Place::root(id, &key())));
-            }
-        }
-    }
-
-    /// The claim has ended; a place that a node has it keeps.
-    fn settle(&mut self, who: usize, state: State, root: larder::tls::NodeId, place: Option<Place>) {
-        let now = self.now();
-        if let State::Searching { finding, asked, .. } = &self.nodes[who].state {
-            let gone = [Some(*finding), *asked];
-            gone.into_iter().flatten().for_each(|finding| self.nodes[who].engine.forget(finding, now));
-        }
-        let node = &mut self.nodes[who];
-        (node.state, node.root, node.step) = (state, Some(root), None);
-        node.place = node.place.or(place);
-        node.heard_source = Some(now);
-        invariants::no_ring(self, who);
-    }
-
-    fn offered(&mut self, who: usize, finding: FindingId, offer: &Offer) {
-        let State::Searching { finding: own, asked, .. } = &self.nodes[who].state else { return };
-        if *own != finding && *asked != Some(finding) {
-            return;
-        }
-        let source = (0..self.nodes.len()).find(|other| identity(*other).1 == offer.peer.node);
-        let Some(source) = source.filter(|source| self.reaches(who, *source)) else { return };
-        let id = self.nodes[who].id;
-        match &offer.holding.partial {
-            None if offer.holding.complete => self.settle(who, State::Reading(source), offer.peer.node, None),
-            Some(partial) if self.nodes[who].may_read(offer.peer.node, partial) => {
-                let now = self.now();
-                let entered = self.nodes[source].held.0.lock().unwrap().branches.enter(id, now);
-                if entered {
-                    let place = Place::below(partial.depth, id, &key());
-                    self.settle(who, State::Reading(source), partial.root, place);
-                    return;
-                }
-                // it is full: one of its readers may have room
-                let readers: Vec<_> = partial.readers.iter().filter(|node| **node != id).copied().collect();
-                let pick = self.below(readers.len() as u64) as usize;
-                if let Some(reader) = readers.get(pick).copied() {
-                    let (now, finding) = (self.now(), self.finding());
-                    if let State::Searching { asked, .. } = &mut self.nodes[who].state {
-                        *asked = Some(finding);
-                    }
-                    self.nodes[who].step = Some(now + Duration::from_millis(20));
-                    self.act(who, |node| node.engine.find(Asking::One(reader), &[(finding, thing())], now));
-                }
-            }
-            Some(_) | None => {}
-        }
-    }
-
-    /// Transfers go on by one tick.
-    fn move_on(&mut self) {
-        let now = self.now();
-        let before: Vec<u64> = self.nodes.iter().map(|node| node.received).collect();
-        let fetching =
-            self.nodes.iter().filter(|node| node.up && matches!(node.state, State::Fetching)).count();
-        let ticks = |rate: u64| rate * TICK.as_millis() as u64 / 1000;
-        for who in 0..self.nodes.len() {
-            let mut after = before[who];
-            match self.nodes[who].state {
-                _ if !self.nodes[who].up => continue,
-                State::Fetching => {
-                    after = (after + ticks(ORIGIN) / fetching.max(1) as u64).min(SIZE);
-                    self.from_origin += after - before[who];
-                }
-                State::Reading(source) => {
-                    let alive = self.reaches(source, who) && self.nodes[source].up;
-                    let there = if alive { before[source] } else { 0 };
-                    after = after.max((after + ticks(WIRE)).min(there));
-                }
-                State::Idle | State::Searching { .. } | State::Done => continue,
-            }
-            let node = &mut self.nodes[who];
-            if after > node.received {
-                (node.received, node.heard_source) = (after, Some(now));
-            }
-            if after == SIZE {
-                self.leave_source(who);
-                self.nodes[who].state = State::Done;
-            } else if node.heard_source.is_some_and(|heard| now.duration_since(heard) > STALL) {
-                // the source is silent: the next in order takes over at the byte reached
-                self.leave_source(who);
-                self.search(who);
-            }
-        }
-    }
-
-    fn leave_source(&mut self, who: usize) {
-        let (id, now) = (self.nodes[who].id, self.now());
-        if let State::Reading(source) = self.nodes[who].state {
-            self.nodes[source].held.0.lock().unwrap().branches.leave(id, now);
-        }
+    /// From when somebody wanted it until everybody had it.
+    pub fn took(&self) -> Duration {
+        let last = self.nodes.iter().filter_map(|node| node.done).max();
+        last.map_or(Duration::ZERO, |last| last.duration_since(self.wanted))
     }
 
     /// How many copies of the thing the origin sent.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::Claimant;
 use crate::discovery::message::Sender;
 use crate::discovery::transport::Link;
 use crate::discovery::{Holdings, Offer};
@@ -42,7 +43,7 @@ pub struct Arrival {
 }
 
 /// Names one find of the caller.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FindingId(pub u64);
 
 /// What the engine wants done.
@@ -58,7 +59,7 @@ pub enum Action {
     /// A neighbour has what this find asked for; it may come after the decision too.
     Offer(FindingId, Box<Offer>),
     /// A neighbour means to fetch from outside what this find, a claim, asked for.
-    Claimed(FindingId, NodeId),
+    Claimed(FindingId, Claimant),
     /// Whoever waits for this find need not wait longer.
     Decided(FindingId),
     /// No further offer will come.

@@ -19,10 +19,19 @@ const MOST: usize = 4096;
 /// How many claims of others one claim is told of.
 pub const CLAIMS: usize = 256;
 
+/// Who claims a thing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Claimant {
+    /// The node.
+    pub node: NodeId,
+    /// Where it stands among those that receive it; none: it has nothing of it yet.
+    pub depth: Option<u8>,
+}
+
 /// The claims of others, and the own ones that are open.
 #[derive(Debug, Default)]
 pub(super) struct Claims {
-    heard: VecDeque<(Instant, NodeId, Wanted)>,
+    heard: VecDeque<(Instant, Claimant, Wanted)>,
     open: Vec<Own>,
 }
 
@@ -34,41 +43,41 @@ struct Own {
 }
 
 impl Own {
-    fn tell(&mut self, node: NodeId, out: &mut Vec<Action>) {
-        if self.told.len() < CLAIMS && !self.told.contains(&node) {
-            self.told.push(node);
-            out.push(Action::Claimed(self.finding, node));
+    fn tell(&mut self, claimant: Claimant, out: &mut Vec<Action>) {
+        if self.told.len() < CLAIMS && !self.told.contains(&claimant.node) {
+            self.told.push(claimant.node);
+            out.push(Action::Claimed(self.finding, claimant));
         }
     }
 }
 
 impl Engine {
     /// A neighbour means to fetch these. One that serves nobody fetches for nobody.
-    pub(super) fn claimed(&mut self, node: NodeId, wants: &[(u8, Wanted)], now: Instant) {
-        let serves = self.table.get(&node).is_some_and(|known| known.view().serves());
-        if !serves || self.marks.skips(&node, now) {
+    pub(super) fn claimed(&mut self, claimant: Claimant, wants: &[(u8, Wanted)], now: Instant) {
+        let serves = self.table.get(&claimant.node).is_some_and(|known| known.view().serves());
+        if !serves || self.marks.skips(&claimant.node, now) {
             return;
         }
         for (_, wanted) in wants {
             if self.claims.heard.len() >= MOST {
                 self.claims.heard.pop_front();
             }
-            self.claims.heard.push_back((now, node, *wanted));
+            self.claims.heard.push_back((now, claimant, *wanted));
             for own in self.claims.open.iter_mut().filter(|own| own.wanted == *wanted) {
-                own.tell(node, &mut self.out);
+                own.tell(claimant, &mut self.out);
             }
         }
     }
 
     /// A claim of ours begins.
     pub(super) fn open_claim(&mut self, finding: FindingId, wanted: Wanted, now: Instant) {
-        let old = |(heard, ..): &(Instant, NodeId, Wanted)| now.duration_since(*heard) > REMEMBERED;
+        let old = |(heard, ..): &(Instant, Claimant, Wanted)| now.duration_since(*heard) > REMEMBERED;
         while self.claims.heard.front().is_some_and(old) {
             self.claims.heard.pop_front();
         }
         let mut own = Own { finding, wanted, told: Vec::new() };
-        for (_, node, _) in self.claims.heard.iter().filter(|(.., claimed)| *claimed == wanted) {
-            own.tell(*node, &mut self.out);
+        for (_, claimant, _) in self.claims.heard.iter().filter(|(.., claimed)| *claimed == wanted) {
+            own.tell(*claimant, &mut self.out);
         }
         self.claims.open.push(own);
     }

@@ -5,7 +5,7 @@
 //! caller forgets the find. A claim is a find that is heard as more than a question: crossing claims get at least
 //! ten milliseconds to arrive, unless everybody has answered before.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::time::{Duration, Instant};
 
 use super::{Action, Engine, FindingId, SMALL_SITE, Task};
@@ -41,7 +41,7 @@ struct Query {
     how: Asking,
     wants: Vec<Want>,
     /// Who is expected to answer: everybody on a small site, nobody by name on a large one.
-    awaited: HashSet<NodeId>,
+    awaited: BTreeSet<NodeId>,
     /// Whether all awaited answers together decide.
     all_decide: bool,
     answered: bool,
@@ -63,8 +63,8 @@ struct Want {
 pub enum Asking {
     /// Everybody.
     Everybody,
-    /// Everybody, as a claim.
-    Claim,
+    /// Everybody, as a claim of one that stands at this depth; none: it has nothing yet.
+    Claim(Option<u8>),
     /// One neighbour, who answers for itself.
     One(NodeId),
     /// One node that broadcast does not reach; where it is not known, it is met first.
@@ -74,6 +74,10 @@ pub enum Asking {
 impl Asking {
     const fn is_of_one(self) -> bool {
         matches!(self, Self::One(_) | Self::Beyond(_))
+    }
+
+    const fn is_claim(self) -> bool {
+        matches!(self, Self::Claim(_))
     }
 }
 
@@ -223,8 +227,7 @@ impl Engine {
         self.counts.finds += 1;
         let asked = self.put_question(how, query, wants, now);
         let wait = self.patience(how, starting, now);
-        let wait =
-            if how == Asking::Claim && !open.awaited.is_empty() { wait.max(CLAIM_PATIENCE) } else { wait };
+        let wait = if how.is_claim() && !open.awaited.is_empty() { wait.max(CLAIM_PATIENCE) } else { wait };
         if nobody || !asked || wait.is_zero() {
             open.decide(&mut self.out);
         } else {
@@ -248,13 +251,15 @@ impl Engine {
     ) -> bool {
         let numbered: Vec<(u8, Wanted)> = (0..).zip(wants.iter().map(|(_, wanted)| *wanted)).collect();
         match how {
-            Asking::Claim if self.me.tcp_port != 0 => {
-                self.broadcast(Kind::Claim { query, wants: numbered }, now);
+            Asking::Claim(depth) if self.me.tcp_port != 0 => {
+                self.broadcast(Kind::Claim { query, depth, wants: numbered }, now);
                 for (finding, wanted) in wants {
                     self.open_claim(*finding, *wanted, now);
                 }
             }
-            Asking::Everybody | Asking::Claim => self.broadcast(Kind::Find { query, wants: numbered }, now),
+            Asking::Everybody | Asking::Claim(_) => {
+                self.broadcast(Kind::Find { query, wants: numbered }, now)
+            }
             Asking::Beyond(holder) => {
                 let known = self.table.get(&holder.node);
                 let known = known.filter(|known| known.boot == holder.boot && known.is_live(now));
@@ -277,13 +282,13 @@ impl Engine {
     }
 
     /// Who is expected to answer, and whether all their answers together decide.
-    fn expected(&self, how: Asking, starting: bool, now: Instant) -> (HashSet<NodeId>, bool) {
+    fn expected(&self, how: Asking, starting: bool, now: Instant) -> (BTreeSet<NodeId>, bool) {
         match how {
-            Asking::One(node) | Asking::Beyond(Beyond { node, .. }) => (HashSet::from([node]), true),
-            Asking::Everybody | Asking::Claim if self.table.live(now) <= SMALL_SITE => {
+            Asking::One(node) | Asking::Beyond(Beyond { node, .. }) => (BTreeSet::from([node]), true),
+            Asking::Everybody | Asking::Claim(_) if self.table.live(now) <= SMALL_SITE => {
                 (self.awaited(now), !starting)
             }
-            Asking::Everybody | Asking::Claim => (HashSet::new(), false),
+            Asking::Everybody | Asking::Claim(_) => (BTreeSet::new(), false),
         }
     }
 
@@ -298,10 +303,10 @@ impl Engine {
         };
         let first_round = (self.started + self.wait_max).saturating_duration_since(now);
         let wait = if starting { first_round.max(learned) } else { learned };
-        if how == Asking::Claim { wait.max(CLAIM_WINDOW) } else { wait }
+        if how.is_claim() { wait.max(CLAIM_WINDOW) } else { wait }
     }
 
-    fn awaited(&self, now: Instant) -> HashSet<NodeId> {
+    fn awaited(&self, now: Instant) -> BTreeSet<NodeId> {
         let live = self.table.iter().filter(|known| known.is_live(now) && known.is_awaited());
         live.filter(|known| known.view().serves()).map(|known| known.sender.node).collect()
     }

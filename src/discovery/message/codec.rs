@@ -44,11 +44,12 @@ mod field {
     pub(super) const CLOCK: u8 = 19;
     pub(super) const TOLD: u8 = 20;
     pub(super) const ORDERS: u8 = 21;
+    pub(super) const DEPTH: u8 = 22;
 }
 
 /// The last field this version knows; what comes after it is of a later one.
 #[cfg(test)]
-pub(super) const LAST_FIELD: u8 = field::ORDERS;
+pub(super) const LAST_FIELD: u8 = field::DEPTH;
 
 /// Fields of an answer, itself a list of fields.
 mod answer {
@@ -303,9 +304,14 @@ impl Kind {
                     to.put(field::TOLD, told);
                 }
             }
-            Self::Find { query, wants } | Self::Claim { query, wants } | Self::Relay { query, wants, .. } => {
+            Self::Find { query, wants }
+            | Self::Claim { query, wants, .. }
+            | Self::Relay { query, wants, .. } => {
                 if let Self::Relay { asker, .. } = self {
                     to.put(field::BEYOND, &asker.encode());
+                }
+                if let Self::Claim { depth: Some(depth), .. } = self {
+                    to.put(field::DEPTH, &[*depth]);
                 }
                 to.put(field::QUERY, &query.0);
                 for (number, wanted) in wants.iter().take(MAX_WANTS) {
@@ -342,7 +348,7 @@ impl Kind {
             },
             BYE => Self::Bye,
             FIND => Self::Find { query: query()?, wants: wants(body)? },
-            CLAIM => Self::Claim { query: query()?, wants: wants(body)? },
+            CLAIM => Self::Claim { query: query()?, depth: body.byte(field::DEPTH)?, wants: wants(body)? },
             HAVE => {
                 let answers = body.every(field::ANSWER).take(MAX_WANTS).map(Answer::decode);
                 let answers = answers.collect::<Result<_, _>>()?;

@@ -66,8 +66,8 @@ fn kinds() -> impl Strategy<Value = Kind> {
             .prop_map(|(query, wants)| Kind::Find { query, wants }),
         (query.clone(), beyond(), prop::collection::vec(wants(), 0..=MAX_WANTS))
             .prop_map(|(query, asker, wants)| Kind::Relay { query, asker, wants }),
-        (query.clone(), prop::collection::vec(wants(), 0..=MAX_WANTS))
-            .prop_map(|(query, wants)| Kind::Claim { query, wants }),
+        (query.clone(), any::<Option<u8>>(), prop::collection::vec(wants(), 0..=MAX_WANTS))
+            .prop_map(|(query, depth, wants)| Kind::Claim { query, depth, wants }),
         (query.clone(), prop::collection::vec(answers(), 0..=2), any::<bool>())
             .prop_map(|(query, answers, done)| Kind::Have { query, answers, done }),
         query.prop_map(|query| Kind::Enough { query }),
@@ -277,7 +277,7 @@ fn the_messages_of_a_crowd_are_read_and_written_as_ever() {
     let bodies: std::collections::BTreeMap<String, String> = serde_json::from_str(text).unwrap();
     let query = QueryId([7; 16]);
     let wants = vec![(0, Wanted::Url(UrlKey::from_bytes([8; 32]))), (1, Wanted::Blob(Digest::of(b"thing")))];
-    let claim = Kind::Claim { query, wants };
+    let claim = Kind::Claim { query, depth: None, wants };
     let partial = Partial {
         root: NodeId::from_bytes([1; 16]),
         depth: 2,

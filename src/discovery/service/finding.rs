@@ -6,9 +6,8 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
 use super::{Command, Update};
-use crate::discovery::Offer;
 use crate::discovery::engine::FindingId;
-use crate::tls::NodeId;
+use crate::discovery::{Claimant, Offer};
 
 /// What a running find hears.
 #[derive(Debug, Clone, PartialEq)]
@@ -16,7 +15,7 @@ pub enum Heard {
     /// A neighbour has something of it.
     Offer(Offer),
     /// A neighbour claims it too.
-    Claim(NodeId),
+    Claim(Claimant),
     /// There is no use in waiting longer.
     Decided,
 }
@@ -29,7 +28,7 @@ pub struct Finding {
     pub(super) commands: mpsc::Sender<Command>,
     pub(super) early: VecDeque<Offer>,
     /// Claims that were heard while nobody listened for them.
-    pub(super) claims: VecDeque<NodeId>,
+    pub(super) claims: VecDeque<Claimant>,
     pub(super) decided: bool,
     /// The task decides in time; this guards against a task that is gone.
     pub(super) limit: Duration,
@@ -44,7 +43,7 @@ impl Finding {
                 while let Some(update) = self.updates.recv().await {
                     match update {
                         Update::Offer(offer) => self.early.push_back(offer),
-                        Update::Claimed(node) => self.claims.push_back(node),
+                        Update::Claimed(claimant) => self.claims.push_back(claimant),
                         Update::Decided => return,
                     }
                 }
@@ -66,7 +65,7 @@ impl Finding {
         loop {
             match self.updates.recv().await? {
                 Update::Offer(offer) => return Some(offer),
-                Update::Claimed(node) => self.claims.push_back(node),
+                Update::Claimed(claimant) => self.claims.push_back(claimant),
                 Update::Decided => self.decided = true,
             }
         }
@@ -77,12 +76,12 @@ impl Finding {
         if let Some(offer) = self.early.pop_front() {
             return Some(Heard::Offer(offer));
         }
-        if let Some(node) = self.claims.pop_front() {
-            return Some(Heard::Claim(node));
+        if let Some(claimant) = self.claims.pop_front() {
+            return Some(Heard::Claim(claimant));
         }
         match self.updates.recv().await? {
             Update::Offer(offer) => Some(Heard::Offer(offer)),
-            Update::Claimed(node) => Some(Heard::Claim(node)),
+            Update::Claimed(claimant) => Some(Heard::Claim(claimant)),
             Update::Decided => {
                 self.decided = true;
                 Some(Heard::Decided)

@@ -145,8 +145,9 @@ impl Discovery {
     }
 
     /// Asks the site and says that this node fetches it where nobody else does: claims of others are heard too.
-    pub fn claim(&self, wanted: Wanted) -> Finding {
-        self.ask(Asking::Claim, wanted)
+    /// A node that has something of it already says at which depth it stands.
+    pub fn claim(&self, wanted: Wanted, depth: Option<u8>) -> Finding {
+        self.ask(Asking::Claim(depth), wanted)
     }
 
     /// Asks one neighbour.

@@ -2,6 +2,7 @@
 
 use super::{Case, Engine};
 use crate::digest::Stated;
+use crate::discovery::Wanted;
 use crate::fetch::error::FetchError;
 use crate::fetch::flight::{FlightKey, Found, Part};
 use crate::fetch::follow::{SOON, soon_there};
@@ -200,7 +201,7 @@ impl Engine {
                 lenders.holders(&stated, Haste::Client).await.iter().any(|offer| is_worth(offer.holding.size))
             }
             (None, _, Some(neighbours)) if self.word_for(case).witnesses == Some(1) => {
-                let offers = neighbours.ask_url(case.url).decided().await;
+                let offers = neighbours.ask(Wanted::Url(case.url)).decided().await;
                 offers.iter().any(|offer| offer.holding.complete && is_worth(offer.holding.size))
             }
             _ => false,

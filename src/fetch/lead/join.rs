@@ -7,7 +7,7 @@ use http::{HeaderMap, Method, Response, StatusCode};
 use super::{Arriving, Lead, Outcome, is_thing};
 use crate::clock::Timestamp;
 use crate::discovery::{Finding, Offer, Wanted};
-use crate::fetch::crowd::{Crowd, Met};
+use crate::fetch::crowd::{Crowd, Met, TRIES};
 use crate::fetch::error::FetchError;
 use crate::fetch::judge::Judge;
 use crate::fetch::ledger::From;
@@ -19,9 +19,6 @@ use crate::http::{Body, StoredHead};
 use crate::peer::{Arrived, PullError, ResourceHead};
 use crate::policy::{self, Answer, ResourceKey, Variance};
 
-/// How many running transfers are tried before the origin.
-const TRIES: usize = 4;
-
 /// What came of looking around.
 pub(super) enum Around {
     /// An answer.
@@ -32,8 +29,8 @@ pub(super) enum Around {
 
 /// Why nothing is read from a running transfer.
 enum Not {
-    /// Somebody else may do.
-    Here,
+    /// Somebody else may do; an error says how that one failed.
+    Here(Option<PullError>),
     /// What runs is of no use to this request: everybody for himself.
     AtAll,
 }
@@ -47,7 +44,7 @@ impl Lead {
         let (Some(mut crowd), Some(stand)) = (self.find_crowd(), self.stand.clone()) else {
             return Ok(self.without_crowd());
         };
-        let mut finding = crowd.neighbours.claim(crowd.wanted);
+        let mut finding = crowd.claim();
         for _ in 0..TRIES {
             match crowd.meet(&mut finding, &stand).await {
                 Met::Go => return Ok(self.fetch_for_crowd(crowd, finding)),
@@ -57,14 +54,13 @@ impl Lead {
                     match self.join(crowd, *offer).await? {
                         Ok(outcome) => return Ok(Around::Found(Box::new(outcome))),
                         Err((_, Not::AtAll)) => return Ok(Around::Origin(None)),
-                        Err((back, Not::Here)) => crowd = back,
+                        Err((back, Not::Here(why))) => crowd = back.without(node, why),
                     }
-                    crowd.avoid(node);
-                    finding = crowd.neighbours.claim(crowd.wanted);
                 }
             }
         }
         stand.fetch(0);
+        crowd.search.fetch(self.engine.0.clock.instant());
         Ok(self.fetch_for_crowd(crowd, finding))
     }
 
@@ -192,31 +188,33 @@ impl Lead {
                 if left {
                     self.engine.0.flights.set_alone(self.case.url);
                 }
-                return Ok(Err((crowd, if left { Not::AtAll } else { Not::Here })));
+                return Ok(Err((crowd, if left { Not::AtAll } else { Not::Here(Some(error)) })));
             }
         };
         // only now it is certain where that node stands
         let (root, depth) =
             told.arriving.as_ref().map_or((offer.peer.node, 0), |told| (told.root, told.depth));
-        let may = crowd.reads_from(offer.peer.node, depth) && crowd.settle(depth);
+        let may = crowd.search.reads_from(offer.peer.node, depth) && crowd.search.settle(depth);
         if !may || root == crowd.neighbours.me() {
             stand.lose();
-            return Ok(Err((crowd, Not::Here)));
+            return Ok(Err((crowd, Not::Here(None))));
         }
         stand.read(root, depth.saturating_add(1));
         let (joined, why) = match crowd.wanted {
             Wanted::Blob(_) | Wanted::Stated(_) => {
-                (self.join_by_digest(&crowd, &offer, &told).await, Not::Here)
+                (self.join_by_digest(&crowd, &offer, &told).await, Not::Here(None))
             }
             Wanted::Url(_) => match self.join_by_url(&crowd, &offer, told).await? {
-                Joined::Bytes(arriving, arrived, digest) => (Some((arriving, arrived, digest)), Not::Here),
+                Joined::Bytes(arriving, arrived, digest) => {
+                    (Some((arriving, arrived, digest)), Not::Here(None))
+                }
                 Joined::Answer(outcome) => return Ok(Ok(outcome)),
                 Joined::Not(why) => (None, why),
             },
         };
         let Some((arriving, arrived, digest)) = joined else {
             stand.lose();
-            crowd.place = None;
+            crowd.search.leave();
             return Ok(Err((crowd, why)));
         };
         let Ok(begun) = self.begin(arriving.total).await else {
@@ -271,7 +269,7 @@ impl Lead {
         let Some(answer) = self.confirmed(&told.head, &response, asked) else {
             // the origin has something else now
             if let Some(stand) = &self.stand {
-                stand.fetch(crowd.place.map_or(0, |place| place.depth));
+                stand.fetch(crowd.search.depth().unwrap_or(0));
             }
             return Ok(match response.status() {
                 StatusCode::NOT_MODIFIED => Joined::Not(Not::AtAll),
@@ -280,7 +278,8 @@ impl Lead {
         };
         let arrived = match arrived {
             Ok(arrived) if arrived.resource == told.resource.map(|key| *key.as_bytes()) => arrived,
-            Ok(_) | Err(_) => return Ok(Joined::Not(Not::Here)),
+            Ok(_) => return Ok(Joined::Not(Not::Here(None))),
+            Err(error) => return Ok(Joined::Not(Not::Here(Some(error)))),
         };
         let variance = Variance::of(&answer.head.headers(), &self.case.want.headers).unwrap_or_default();
         let digest = told.digest.filter(|_| told.first_hand);

@@ -14,7 +14,7 @@ use crate::fetch::judge::Judge;
 use crate::fetch::ledger::From;
 use crate::fetch::neighbours::{self, Haste, Version, version_key};
 use crate::fetch::offer::Offer;
-use crate::fetch::transfer::{Begin, Rivals, Source, Transfer};
+use crate::fetch::transfer::{Begin, Source, Transfer};
 use crate::http::{Body, StoredHead};
 use crate::store::Ingest;
 
@@ -52,7 +52,7 @@ impl Lead {
         let mut begin = self.begin_with(arriving, begun, source, judge);
         begin.finding = finding.filter(|_| is_thing);
         begin.hint = hint;
-        begin.rivals = self.crowd.take().map(Rivals::new);
+        begin.rivals = self.crowd.take();
         Ok(Outcome::Transfer(Box::new(Transfer::new(begin))))
     }
 

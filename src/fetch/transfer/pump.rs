@@ -111,6 +111,7 @@ impl Transfer {
         let growing = self.running.growing().clone();
         let is_worth_moving = self.from == From::Origin && self.rest_is_worth_moving();
         let wait_for_peers = is_worth_moving && self.finding.is_some();
+        let looks_for_rivals = self.looks_for_rivals();
         loop {
             tokio::select! {
                 biased;
@@ -144,9 +145,9 @@ impl Transfer {
                         return Err(Stop::Hinted(offer));
                     }
                 }
-                offer = rivals::shown(&mut self.rivals) => {
-                    if self.is_outranked_by(&offer) {
-                        return Err(Stop::Outranked(Box::new(offer)));
+                offer = rivals::looked(&mut self.rivals, &mut self.follow), if looks_for_rivals => {
+                    if let Some(stop) = self.rival(offer) {
+                        return Err(stop);
                     }
                 }
             }

@@ -9,7 +9,7 @@ use super::pump::Stop;
 use super::takeover::Trouble;
 use super::{Source, Transfer};
 use crate::discovery::{Offer, Wanted};
-use crate::fetch::crowd::Met;
+use crate::fetch::crowd::{Met, TRIES};
 use crate::fetch::ledger::From;
 use crate::fetch::offer::Offer as Lent;
 use crate::fetch::origin_side::{Missing, Rest, Upstream};
@@ -19,8 +19,6 @@ use crate::range::ContentRange;
 use crate::store::{Failure, PIECE_SIZE, PieceHash, PieceHasher};
 use crate::tls::NodeId;
 
-/// How many others are tried.
-const TRIES: usize = 4;
 /// The origin is asked for so many proved pieces once more: those that read from here may not have heard of them
 /// from the node that is gone.
 const AGAIN: u64 = 1;
@@ -29,17 +27,19 @@ impl Transfer {
     /// Finds another source in the crowd, at the byte reached.
     pub(super) async fn rejoin(&mut self, why: &str) -> Result<(), Failure> {
         self.settle().await?;
+        let now = self.engine.0.clock.instant();
+        let Some(follow) = &mut self.follow else { return self.go_on_at_origin_or_fail(why).await };
+        follow.checking = None;
+        if let Some(gone) = follow.source() {
+            follow.crowd.search.shun(gone, now);
+        }
+        // whoever reads from here waits for what comes of it
+        follow.stand.search();
+        follow.reads(None, now);
+        let mut finding = follow.crowd.claim();
         for _ in 0..TRIES {
-            let now = self.engine.0.clock.instant();
-            let Some(follow) = &mut self.follow else { break };
-            follow.checking = None;
-            if let Some(gone) = follow.source() {
-                follow.crowd.avoid(gone);
-            }
-            follow.stand.lose();
-            follow.reads(None, now);
-            let mut finding = follow.crowd.neighbours.claim(follow.crowd.wanted);
             let growing = self.running.growing().clone();
+            let Some(follow) = &mut self.follow else { break };
             let met = tokio::select! {
                 met = follow.crowd.meet(&mut finding, &follow.stand) => met,
                 () = super::pump::deserted(&growing) => return Err(Failure::Abandoned),
@@ -60,9 +60,10 @@ impl Transfer {
                 }
             }
         }
+        let now = self.engine.0.clock.instant();
         if let Some(follow) = &mut self.follow {
-            let depth = follow.crowd.place.map_or(0, |place| place.depth);
-            follow.stand.fetch(depth);
+            follow.crowd.search.fetch(now);
+            follow.stand.fetch(follow.crowd.search.depth().unwrap_or(0));
         }
         self.go_on_at_origin_or_fail(why).await
     }
@@ -76,7 +77,7 @@ impl Transfer {
             Ok(arrived) => arrived,
             Err(error) => {
                 tracing::debug!(%error, peer.node = %node, "the rest cannot be read there");
-                follow.crowd.avoid(node);
+                follow.crowd.failed(node, &error);
                 return false;
             }
         };
@@ -88,13 +89,13 @@ impl Transfer {
         let same_version = !matches!(follow.crowd.wanted, Wanted::Url(_)) || is_version;
         if !same_version || (self.total.is_some() && arrived.total != self.total) || arrived.from != received
         {
-            follow.crowd.avoid(node);
+            follow.crowd.search.avoid(node);
             return false;
         }
         let now = self.engine.0.clock.instant();
         let partial = offer.holding.partial.as_ref();
-        let (root, depth) = partial.map_or((node, 0), |partial| (partial.root, partial.depth));
-        follow.stand.read(root, depth.saturating_add(1));
+        let root = partial.map_or(node, |partial| partial.root);
+        follow.stand.read(root, follow.crowd.search.depth().unwrap_or(1));
         follow.reads(Some(offer.clone()), now);
         self.switch(Source { body: arrived.body, from: From::Peer, offer: Some(offer.into()) });
         true
@@ -108,7 +109,7 @@ impl Transfer {
         let Some(follow) = &mut self.follow else { return Ok(()) };
         let (proved, source) = (follow.board.proved(), follow.source());
         tracing::warn!(url = %self.case.want.target, piece = proved, "a piece is not what its fetcher says it is");
-        follow.stand.lose();
+        follow.stand.search();
         follow.reads(None, now);
         follow.board.forget();
         follow.stated = None;
@@ -117,7 +118,7 @@ impl Transfer {
             follow.crowd.neighbours.distrust(by);
         }
         for node in source.into_iter().chain([by]) {
-            follow.crowd.avoid(node);
+            follow.crowd.search.avoid(node);
         }
         let offset = self.proved_bytes();
         if self.writer.released() > offset {

@@ -12,7 +12,12 @@ fn url() -> Wanted {
 }
 
 fn claims(world: &World, number: usize, finding: FindingId) -> Vec<NodeId> {
-    world.nodes[number].claims.iter().filter(|(of, _)| *of == finding).map(|(_, node)| *node).collect()
+    world.nodes[number]
+        .claims
+        .iter()
+        .filter(|(of, _)| *of == finding)
+        .map(|(_, claimant)| claimant.node)
+        .collect()
 }
 
 fn receiving(world: &World, number: usize, busy: bool) -> Holding {
@@ -24,12 +29,15 @@ fn receiving(world: &World, number: usize, busy: bool) -> Holding {
 #[test]
 fn claims_that_cross_are_heard_on_both_sides_and_an_old_one_is_not() {
     let mut world = World::with(3);
-    let (a, b) = (world.find_as(0, Asking::Claim, url()), world.find_as(1, Asking::Claim, url()));
+    let (a, b) =
+        (world.find_as(0, Asking::Claim(None), url()), world.find_as(1, Asking::Claim(Some(3)), url()));
     world.pump();
+    let heard = world.nodes[0].claims.iter().find(|(of, _)| *of == a).map(|(_, claimant)| claimant.depth);
+    assert_eq!(heard, Some(Some(3)), "where it stands is told");
     let ids: Vec<NodeId> = world.nodes.iter().map(|node| node.engine.sender().node).collect();
     assert_eq!((claims(&world, 0, a), claims(&world, 1, b)), (vec![ids[1]], vec![ids[0]]));
     world.run(Duration::from_millis(50));
-    let late = world.find_as(2, Asking::Claim, url());
+    let late = world.find_as(2, Asking::Claim(None), url());
     let mut heard = claims(&world, 2, late);
     heard.sort();
     let mut both = vec![ids[0], ids[1]];
@@ -40,7 +48,7 @@ fn claims_that_cross_are_heard_on_both_sides_and_an_old_one_is_not() {
     let now = world.now();
     world.nodes[0].engine.forget(a, now);
     world.run(Duration::from_millis(101));
-    let other = world.find_as(0, Asking::Claim, url());
+    let other = world.find_as(0, Asking::Claim(None), url());
     assert!(claims(&world, 0, other).is_empty());
 }
 
@@ -52,8 +60,8 @@ fn who_serves_nobody_claims_nothing() {
     asking.tcp_port = 0;
     world.act(guest, |engine| engine.renamed(asking, now));
     world.run(Duration::from_secs(1));
-    let own = world.find_as(0, Asking::Claim, url());
-    world.find_as(guest, Asking::Claim, url());
+    let own = world.find_as(0, Asking::Claim(None), url());
+    world.find_as(guest, Asking::Claim(None), url());
     world.pump();
     assert!(claims(&world, 0, own).is_empty());
 }
@@ -72,7 +80,7 @@ fn on_a_large_site_the_root_answers_a_claim_at_once_and_stops_the_others() {
         let partial = Partial { root, depth: 1, received: 3, readers: Vec::new() };
         world.hold(other, url(), Holding { partial: Some(partial), ..Holding::default() });
     }
-    let finding = world.find_as(0, Asking::Claim, url());
+    let finding = world.find_as(0, Asking::Claim(None), url());
     world.pump();
     let first = &world.nodes[0].offers[0];
     assert_eq!((first.0, first.1.peer.node), (finding, root));

@@ -45,7 +45,7 @@ pub(super) struct Node {
     pub(super) grants: Grants,
     pub(super) offers: Vec<(FindingId, Offer)>,
     /// Whose claims met which finds.
-    pub(super) claims: Vec<(FindingId, NodeId)>,
+    pub(super) claims: Vec<(FindingId, Claimant)>,
     /// Which finds were decided, and when.
     pub(super) decided: HashMap<FindingId, Instant>,
     pub(super) events: Vec<Event>,
@@ -256,7 +256,7 @@ impl Node {
             }
             Action::Offer(finding, offer) => self.offers.push((finding, *offer)),
             Action::Decided(finding) => assert!(self.decided.insert(finding, now).is_none(), "decided once"),
-            Action::Claimed(finding, node) => self.claims.push((finding, node)),
+            Action::Claimed(finding, claimant) => self.claims.push((finding, claimant)),
             Action::Closed(_) => {}
             Action::Renew => self.renew += 1,
             Action::Event(event) => self.events.push(event),
