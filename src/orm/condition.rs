@@ -58,6 +58,9 @@ pub enum Condition {
     Any(Vec<Self>),
 }
 
+/// The least value and the most, where there is one.
+pub(super) type Span<'c> = (Option<&'c Cell<'static>>, Option<&'c Cell<'static>>);
+
 // === impl Place ===
 
 impl Place {
@@ -137,6 +140,28 @@ impl Condition {
         }
     }
 
+    /// The least and the most that a column has in the rows that meet this, as far as that is plain: no row outside
+    /// need be looked at.
+    pub(super) fn span(&self, column: &str) -> Span<'_> {
+        match self {
+            Self::Compare(place, operator, value) if place.path.is_empty() && place.column == column => {
+                match operator {
+                    Operator::Equal => (Some(value), Some(value)),
+                    Operator::Below | Operator::AtMost => (None, Some(value)),
+                    Operator::Above | Operator::AtLeast => (Some(value), None),
+                    Operator::Other => (None, None),
+                }
+            }
+            Self::All(all) => all.iter().map(|inner| inner.span(column)).fold((None, None), narrower),
+            Self::Compare(..)
+            | Self::AnyOf(..)
+            | Self::Like(..)
+            | Self::IsNull(_)
+            | Self::Not(_)
+            | Self::Any(_) => (None, None),
+        }
+    }
+
     /// How many values it compares with.
     pub fn weight(&self) -> usize {
         match self {
@@ -174,6 +199,15 @@ impl Condition {
             Self::Any(inner) => join(inner, " OR ", false, table, to),
         }
     }
+}
+
+/// What lies within both.
+fn narrower<'c>((from, to): Span<'c>, (least, most): Span<'c>) -> Span<'c> {
+    let further = |a: Option<&'c Cell<'static>>, b: Option<&'c Cell<'static>>, which: Ordering| match (a, b) {
+        (Some(a), Some(b)) => Some(if b.order(a) == which { b } else { a }),
+        (a, b) => a.or(b),
+    };
+    (further(from, least, Ordering::Greater), further(to, most, Ordering::Less))
 }
 
 fn join(inner: &[Condition], between: &str, empty: bool, table: &TableSpec, to: &mut Rendered) {

@@ -38,6 +38,11 @@ pub trait Engine {
     /// Deletes the rows that meet a condition; how many.
     fn delete_where(&self, table: &'static TableSpec, condition: &Condition) -> Result<u64, DbError>;
 
+    /// A number that stays the same only while all rows do; none where that is not known without waiting.
+    fn state(&self) -> Option<u64> {
+        None
+    }
+
     /// The statements of a table, kept ready for who asks again and again; none where there are none to prepare.
     fn prepared(&self, _table: &'static TableSpec) -> Option<Box<dyn Prepared + '_>> {
         None

@@ -5,9 +5,11 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
-use std::ops::ControlFlow;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::ops::{Bound, ControlFlow};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
 
+use super::select::Direction;
 use super::sqlite::owned;
 use super::{
     Action, Cell, CellSource, Change, ColumnSpec, Condition, DbError, Engine, Feed, Operation, Outcome,
@@ -18,6 +20,8 @@ use super::{
 #[derive(Debug, Default)]
 pub struct Memory {
     tables: RwLock<Tables>,
+    /// Counts the changes, before anybody else can see them.
+    changed: AtomicU64,
     feed: Option<Feed>,
 }
 
@@ -69,6 +73,13 @@ impl Memory {
         Self { feed: Some(feed), ..Self::default() }
     }
 
+    /// The tables, to be changed.
+    fn write(&self) -> RwLockWriteGuard<'_, Tables> {
+        let tables = self.tables.write().unwrap_or_else(PoisonError::into_inner);
+        self.changed.fetch_add(1, Ordering::Release);
+        tables
+    }
+
     fn rows<T>(&self, table: &TableSpec, look: impl FnOnce(&Rows) -> T) -> T {
         let tables = self.tables.read().unwrap_or_else(PoisonError::into_inner);
         let none = Rows::default();
@@ -105,17 +116,28 @@ impl Engine for Memory {
         take: &mut dyn FnMut(&dyn CellSource) -> ControlFlow<()>,
     ) -> Result<(), DbError> {
         // nobody waits for `take`: the rows that are wanted are held, the table is not
-        let fitting = self.rows(table, |rows| fitting(table, select, rows.by_key.values()));
-        hand_out(table, select, fitting, take);
+        let found = self.rows(table, |rows| {
+            let within = rows.within(table, &select.condition);
+            match select.by_key(table) {
+                Some(Direction::Forth) => wanted(table, select, true, within),
+                Some(Direction::Back) => wanted(table, select, true, within.rev()),
+                None => wanted(table, select, false, within),
+            }
+        });
+        hand_out(&found, take);
         Ok(())
     }
 
     fn count(&self, table: &'static TableSpec, condition: &Condition) -> Result<u64, DbError> {
-        Ok(self.rows(table, |rows| count(table, condition, rows.by_key.values())))
+        Ok(self.rows(table, |rows| count(table, condition, rows.within(table, condition))))
+    }
+
+    fn state(&self) -> Option<u64> {
+        Some(self.changed.load(Ordering::Acquire))
     }
 
     fn run(&self, operation: &Operation<'_>) -> Result<Outcome, DbError> {
-        let mut tables = self.tables.write().unwrap_or_else(PoisonError::into_inner);
+        let mut tables = self.write();
         let mut traces = self.traces(false);
         let outcome = tables.of(operation.table).run(operation, &mut traces)?;
         self.tell(traces);
@@ -123,7 +145,7 @@ impl Engine for Memory {
     }
 
     fn apply(&self, batch: &[Operation<'_>]) -> Result<Vec<Outcome>, DbError> {
-        let mut tables = self.tables.write().unwrap_or_else(PoisonError::into_inner);
+        let mut tables = self.write();
         let (mut traces, mut outcomes) = (self.traces(true), Vec::with_capacity(batch.len()));
         for (position, operation) in batch.iter().enumerate() {
             let done = tables.of(operation.table).run(operation, &mut traces);
@@ -140,13 +162,12 @@ impl Engine for Memory {
     }
 
     fn delete_where(&self, table: &'static TableSpec, condition: &Condition) -> Result<u64, DbError> {
-        let mut tables = self.tables.write().unwrap_or_else(PoisonError::into_inner);
+        let mut tables = self.write();
         let rows = tables.of(table);
         let gone: Vec<Key> = rows
-            .by_key
-            .iter()
-            .filter(|(_, row)| condition.holds(table, row.as_ref()))
-            .map(|(key, _)| key.clone())
+            .within(table, condition)
+            .filter(|row| condition.holds(table, row.as_ref()))
+            .map(|row| Key::of_row(table, row))
             .collect();
         for key in &gone {
             rows.set(table, key.clone(), None);
@@ -188,6 +209,31 @@ impl Tables {
 // === impl Rows ===
 
 impl Rows {
+    /// The rows that may meet a condition, in the order of their keys: the first part of the key bounds them.
+    fn within(
+        &self,
+        table: &TableSpec,
+        condition: &Condition,
+    ) -> impl DoubleEndedIterator<Item = &Row> + use<'_> {
+        let mut parts = table.key_columns();
+        let (first, is_only) = (parts.next(), parts.next().is_none());
+        let (least, most) = first.map_or((None, None), |column| condition.span(column.name));
+        let bound = |value: &Cell<'static>| {
+            let value = value.clone();
+            if is_only { Key::One(value) } else { Key::Several(vec![value]) }
+        };
+        let from = least.map(bound);
+        // several parts with the last first one come after it alone
+        let to = most.filter(|_| is_only).map(bound);
+        let bounds = match (from, to) {
+            (Some(from), Some(to)) if from > to => (Bound::Included(from.clone()), Bound::Excluded(from)),
+            (from, to) => {
+                (from.map_or(Bound::Unbounded, Bound::Included), to.map_or(Bound::Unbounded, Bound::Included))
+            }
+        };
+        self.by_key.range(bounds).map(|(_, row)| row)
+    }
+
     fn run(&mut self, operation: &Operation<'_>, traces: &mut Traces) -> Result<Outcome, DbError> {
         let table = operation.table;
         let (key, seen) = match &operation.action {
@@ -338,7 +384,7 @@ impl Engine for Computed {
         select: &Select,
         take: &mut dyn FnMut(&dyn CellSource) -> ControlFlow<()>,
     ) -> Result<(), DbError> {
-        hand_out(table, select, fitting(table, select, (self.rows)().iter()), take);
+        hand_out(&wanted(table, select, select.order.is_empty(), (self.rows)().iter()), take);
         Ok(())
     }
 
@@ -375,28 +421,26 @@ impl CellSource for Borrowed<'_> {
     }
 }
 
-fn fitting<'r>(table: &TableSpec, select: &Select, rows: impl Iterator<Item = &'r Row>) -> Vec<Row> {
-    let fitting = rows.filter(|row| select.condition.holds(table, row.as_ref())).cloned();
-    if !select.order.is_empty() {
-        return fitting.collect();
-    }
-    // in no order the first ones will do
-    let enough = select.limit.map_or(u64::MAX, |limit| limit.saturating_add(select.offset));
-    fitting.take(usize::try_from(enough).unwrap_or(usize::MAX)).collect()
-}
-
-fn hand_out(
+/// The rows asked for, in their order; `in_order` if that is how they come.
+fn wanted<'r>(
     table: &TableSpec,
     select: &Select,
-    mut rows: Vec<Row>,
-    take: &mut dyn FnMut(&dyn CellSource) -> ControlFlow<()>,
-) {
-    if !select.order.is_empty() {
-        rows.sort_by(|a, b| select.compare(table, a.as_ref(), b.as_ref()));
+    in_order: bool,
+    rows: impl Iterator<Item = &'r Row>,
+) -> Vec<Row> {
+    let all = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+    let (skip, limit) = (all(select.offset), select.limit.map_or(usize::MAX, all));
+    let fitting = rows.filter(|row| select.condition.holds(table, row.as_ref()));
+    if in_order {
+        return fitting.skip(skip).take(limit).cloned().collect();
     }
-    let skip = usize::try_from(select.offset).unwrap_or(usize::MAX);
-    let limit = select.limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
-    for row in rows.iter().skip(skip).take(limit) {
+    let mut fitting: Vec<&Row> = fitting.collect();
+    fitting.sort_by(|a, b| select.compare(table, a.as_ref(), b.as_ref()));
+    fitting.into_iter().skip(skip).take(limit).cloned().collect()
+}
+
+fn hand_out(rows: &[Row], take: &mut dyn FnMut(&dyn CellSource) -> ControlFlow<()>) {
+    for row in rows {
         if take(&Borrowed(row)).is_break() {
             return;
         }
@@ -458,6 +502,7 @@ impl Ord for Key {
             return a.order(b);
         }
         let mut parts = self.parts().iter().zip(other.parts()).map(|(a, b)| a.order(b));
-        parts.find(|order| order.is_ne()).unwrap_or(std::cmp::Ordering::Equal)
+        let differing = parts.find(|order| order.is_ne());
+        differing.unwrap_or_else(|| self.parts().len().cmp(&other.parts().len()))
     }
 }

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use super::dialect::Rendered;
-use super::{Cell, CellSource, Condition, Operator, Place, TableSpec};
+use super::{Cell, CellSource, ColumnSpec, Condition, Operator, Place, TableSpec};
 
 /// By what rows are ordered. No value comes first.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,6 +25,13 @@ pub struct Select {
     pub limit: Option<u64>,
     /// Without the first so many.
     pub offset: u64,
+}
+
+/// Which way rows in the order of their keys are gone through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Direction {
+    Forth,
+    Back,
 }
 
 impl Sort {
@@ -78,6 +85,17 @@ impl Select {
                 Condition::All(vec![before, Condition::Any(behind)])
             }
         };
+    }
+
+    /// Whether rows in the order of their keys are in this order: as they are, or from the last to the first.
+    pub(super) fn by_key(&self, table: &TableSpec) -> Option<Direction> {
+        let first = self.order.first().is_some_and(|sort| sort.descending);
+        let keys: Vec<&ColumnSpec> = table.key_columns().collect();
+        let same = |(sort, key): (&Sort, &&ColumnSpec)| {
+            sort.place.path.is_empty() && sort.place.column == key.name && sort.descending == first
+        };
+        let is_so = self.order.len() <= keys.len() && self.order.iter().zip(&keys).all(same);
+        is_so.then_some(if first { Direction::Back } else { Direction::Forth })
     }
 
     pub(super) fn compare(

@@ -66,7 +66,8 @@ fn jar(id: i64, grams: Option<u64>, labels: &str) -> Jar {
 pub(super) type Suite = fn(&str, &dyn Engine, Option<&Feed>);
 
 /// All of it.
-pub(super) const SUITES: [Suite; 6] = [
+pub(super) const SUITES: [Suite; 7] = [
+    bounds_of_the_key_hide_no_row_of,
     rows_come_change_and_go_in,
     who_changes_what_he_has_not_seen_is_told_by,
     a_batch_is_whole_or_nothing_in,
@@ -103,6 +104,52 @@ fn fill(engine: &dyn Engine) -> Repository<'_, Jar, dyn Engine + '_> {
         jars.add(&jar(id, grams, labels)).unwrap();
     }
     jars
+}
+
+#[test]
+fn bounds_of_the_key_hide_no_row() {
+    with_each(bounds_of_the_key_hide_no_row_of);
+}
+
+fn bounds_of_the_key_hide_no_row_of(name: &str, engine: &dyn Engine, _: Option<&Feed>) {
+    fill(engine);
+    let rows = Repository::<pairs::Pair, _>::new(engine);
+    for (one, other) in [("a", "x"), ("b", "x"), ("b", "y"), ("c", "x")] {
+        rows.add(&pairs::Pair { one: one.into(), other: other.into() }).unwrap();
+    }
+    let compare = |column, operator, value| Condition::Compare(Place::column(column), operator, value);
+    let with = |conditions: Vec<Condition>, mut select: Select| {
+        select.condition = Condition::All(conditions);
+        select
+    };
+    use Operator::{Above, AtLeast, AtMost, Below, Equal, Other};
+    for (operator, found) in [
+        (Equal, vec![2]),
+        (Other, vec![1, 3, 4]),
+        (Below, vec![1]),
+        (AtMost, vec![1, 2]),
+        (Above, vec![3, 4]),
+        (AtLeast, vec![2, 3, 4]),
+    ] {
+        let select = |back| with(vec![compare("id", operator, Cell::Integer(2))], sorted("id", back));
+        assert_eq!(ids(engine, &select(false)), found, "{name} {operator:?}");
+        assert!(ids(engine, &select(true)).iter().rev().eq(&found), "{name} {operator:?} backwards");
+    }
+    let between = |from, to, of| {
+        let bounds = [(AtLeast, from), (Above, 0), (AtMost, to), (Below, 9)];
+        let bounds = bounds.map(|(operator, id)| compare("id", operator, Cell::Integer(id)));
+        ids(engine, &Select { limit: Some(of), offset: 1, ..with(bounds.into(), sorted("id", false)) })
+    };
+    assert_eq!((between(2, 4, 9), between(1, 4, 2)), (vec![3, 4], vec![2, 3]), "{name}");
+    assert!(between(4, 2, 9).is_empty(), "{name}: nothing lies between");
+    // of a key of two parts the first bounds the rows, and all of its rows are found
+    for (operator, count) in [(Equal, 2), (Below, 1), (AtMost, 3), (Above, 1), (AtLeast, 3)] {
+        let condition = compare("one", operator, Cell::Text("b".into()));
+        assert_eq!(engine.count(pairs::Pair::table(), &condition).unwrap(), count, "{name} {operator:?}");
+    }
+    let condition = compare("one", AtLeast, Cell::Text("b".into()));
+    assert_eq!(engine.delete_where(pairs::Pair::table(), &condition).unwrap(), 3, "{name}");
+    assert_eq!(engine.count(pairs::Pair::table(), &Condition::everything()).unwrap(), 1, "{name}");
 }
 
 fn ids(engine: &dyn Engine, select: &Select) -> Vec<i64> {
@@ -400,14 +447,18 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn engines_agree_on_every_condition(condition in condition()) {
+    fn engines_agree_on_every_condition(condition in condition(), back: bool, limit in prop::option::of(0..7_u64)) {
         let sqlite = dairy();
         let memory = Arc::new(Memory::new());
         for cheese in six_cheeses() {
             Repository::<Cheese>::new(&sqlite).add(&cheese).unwrap();
             Repository::<Cheese, _>::new(memory.as_ref()).add(&cheese).unwrap();
         }
-        let query = Query::everything().filter(condition.filter()).order(Cheese::COLUMNS.id.ascending());
+        let order = Cheese::COLUMNS.id;
+        let query = Query::everything()
+            .filter(condition.filter())
+            .order(if back { order.descending() } else { order.ascending() });
+        let query = limit.into_iter().fold(query, Query::limit);
         let found = Repository::<Cheese, _>::new(memory.as_ref()).find(&query).unwrap();
         prop_assert_eq!(Repository::<Cheese>::new(&sqlite).find(&query).unwrap(), found);
     }
