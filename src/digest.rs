@@ -218,8 +218,15 @@ impl fmt::Debug for Hasher {
 
 /// Lower-case hexadecimal of any bytes.
 pub fn hex(bytes: &[u8]) -> String {
-    let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 0xf]);
-    digits.filter_map(|nibble| char::from_digit(u32::from(nibble), 16)).collect()
+    let mut digits = Vec::with_capacity(bytes.len() * 2);
+    push_hex(bytes, &mut digits);
+    String::from_utf8(digits).unwrap_or_default()
+}
+
+/// Appends bytes in lower-case hexadecimal.
+pub fn push_hex(bytes: &[u8], to: &mut Vec<u8>) {
+    let digit = |nibble: u8| if nibble < 10 { b'0' + nibble } else { b'a' + nibble - 10 };
+    to.extend(bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 0xf)]));
 }
 
 /// Bytes from hexadecimal of either case.

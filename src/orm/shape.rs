@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::{Cell, Field as _, SqlType};
 use crate::clock::Timestamp;
-use crate::digest::{Digest, hex, unhex};
+use crate::digest::{Digest, hex, push_hex, unhex};
 
 /// 9999-12-29: later days are none to those who read times.
 const LAST_DAY: u64 = 2_932_894;
@@ -91,14 +91,15 @@ impl Shape {
             }
             (Self::Text | Self::Address, Cell::Text(text)) => put_json(to, text),
             (Self::Number, Cell::Real(_)) => to.extend_from_slice(b"null"),
-            (Self::Wide, Cell::Blob(_)) => {
-                let text = self.text(cell);
-                if text.parse::<i64>().is_ok() {
-                    to.extend_from_slice(text.as_bytes())
-                } else {
-                    put_json(to, &text)
-                }
+            (Self::Digest, Cell::Blob(bytes)) => {
+                to.extend_from_slice(b"\"sha256:");
+                push_hex(bytes, to);
+                to.push(b'"');
             }
+            (Self::Wide, Cell::Blob(_)) => match i128::decode(cell.borrowed()).map(i64::try_from) {
+                Ok(Ok(number)) => put_json(to, &number),
+                Ok(Err(_)) | Err(_) => put_json(to, &self.text(cell)),
+            },
             _ => put_json(to, &self.text(cell)),
         }
     }
@@ -199,24 +200,28 @@ fn put_time(to: &mut Vec<u8>, ms: u64) {
         return put_json(to, &ms);
     }
     let (year, month, day) = date(days);
-    for (number, digits, after) in [
-        (year, 4, b'-'),
-        (month, 2, b'-'),
-        (day, 2, b'T'),
-        (of_day / 3600, 2, b':'),
-        (of_day / 60 % 60, 2, b':'),
-        (of_day % 60, 2, b'.'),
-        (fraction, 3, b'Z'),
-    ] {
-        let digit = |at| b'0' + u8::try_from(number / 10_u64.pow(at) % 10).unwrap_or_default();
-        to.extend((0..digits).rev().map(digit));
-        to.push(after);
-    }
+    let mut text = *b"0000-00-00T00:00:00.000Z";
+    let [y0, y1, y2, y3, _, m0, m1, _, d0, d1, _, h0, h1, _, n0, n1, _, s0, s1, _, f0, f1, f2, _] = &mut text;
+    put_digits(year, [y0, y1, y2, y3]);
+    put_digits(month, [m0, m1]);
+    put_digits(day, [d0, d1]);
+    put_digits(of_day / 3600, [h0, h1]);
+    put_digits(of_day / 60 % 60, [n0, n1]);
+    put_digits(of_day % 60, [s0, s1]);
+    put_digits(fraction, [f0, f1, f2]);
+    to.extend_from_slice(&text);
     // zeros at the end of a fraction are not written, nor is one that is zero
     let zeros = if fraction == 0 { 4 } else { [10, 100].iter().filter(|ten| fraction % **ten == 0).count() };
     if zeros > 0 {
         to.truncate(to.len() - 1 - zeros);
         to.push(b'Z');
+    }
+}
+
+fn put_digits<const N: usize>(mut number: u64, places: [&mut u8; N]) {
+    for place in places.into_iter().rev() {
+        *place = b'0' + u8::try_from(number % 10).unwrap_or_default();
+        number /= 10;
     }
 }
 

@@ -37,28 +37,37 @@ pub(super) fn create(resource: &Resource, ask: &Ask<'_>) -> Result<Response<Body
     }
     let merge = prefers(ask, "resolution=merge-duplicates");
     let rows: Vec<Row> = values.iter().map(|value| whole(resource, value, &[])).collect::<Result<_, _>>()?;
-    let action = |row: &Row| if merge { Action::Upsert(row.clone()) } else { Action::Add(row.clone()) };
+    let action = |row| if merge { Action::Upsert(row) } else { Action::Add(row) };
     let batch: Vec<_> =
-        rows.iter().map(|row| Operation { table: resource.table, action: action(row) }).collect();
-    resource.rows.apply(&batch)?;
-    let keys: Vec<Row> = rows.iter().map(|row| key_cells(resource, row)).collect();
-    let mut response = if prefers(ask, "return=minimal") {
-        status(StatusCode::CREATED)
-    } else if let (true, Some(key)) = (one, keys.first()) {
-        row_response(StatusCode::CREATED, resource, &resource.row(key)?.unwrap_or_default())
-    } else {
-        let stored: Vec<Row> =
-            keys.iter().filter_map(|key| resource.row(key).transpose()).collect::<Result<_, _>>()?;
-        json(StatusCode::CREATED, all(resource, &stored))
+        rows.into_iter().map(|row| Operation { table: resource.table, action: action(row) }).collect();
+    let outcomes = resource.rows.apply(&batch)?;
+    let stored: Vec<Row> =
+        batch.into_iter().zip(outcomes).filter_map(|(row, outcome)| as_stored(row, outcome)).collect();
+    let mut response = match stored.first() {
+        _ if prefers(ask, "return=minimal") => status(StatusCode::CREATED),
+        Some(row) if one => row_response(StatusCode::CREATED, resource, row),
+        _ => json(StatusCode::CREATED, all(resource, &stored)),
     };
-    if let (true, Some(key)) = (one, keys.first()) {
-        let location =
-            format!("{}/{}", ask.path.trim_end_matches('/'), escaped(&key_text(resource.table, key)));
+    if let (true, Some(row)) = (one, stored.first()) {
+        let key = key_text(resource.table, &key_cells(resource, row));
+        let location = format!("{}/{}", ask.path.trim_end_matches('/'), escaped(&key));
         if let Ok(value) = HeaderValue::from_str(&location) {
             response.headers_mut().insert(LOCATION, value);
         }
     }
     Ok(response)
+}
+
+/// The row that was added, with the version it was given.
+fn as_stored(operation: Operation<'static>, outcome: Outcome) -> Option<Row> {
+    let (Action::Add(mut row) | Action::Upsert(mut row)) = operation.action else { return None };
+    if let Outcome::Done(Some(version)) = outcome
+        && let Some(at) = operation.table.columns.iter().position(|column| column.is_version)
+        && let Some(cell) = row.get_mut(at)
+    {
+        *cell = Cell::Integer(version.cast_signed());
+    }
+    Some(row)
 }
 
 /// `PUT`: the whole row of this key.
