@@ -1,7 +1,7 @@
 //! Opening the two files: what is damaged, what is done about it, and the sentences for the administrator.
 
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
@@ -117,6 +117,9 @@ impl Folder {
         }
         let load = |mut database: Database| {
             let shelf = StateShelf::load(&database, now, feed.clone())?;
+            if self.state.key().is_some() && is_in_clear(&backup) {
+                database.backup(&backup)?;
+            }
             database.tell(feed.clone());
             Ok((database, shelf))
         };
@@ -187,6 +190,13 @@ pub(super) fn backup(at: &Location) -> Result<PathBuf, IndexError> {
     let copied = Database::open(at, &STATE).and_then(|database| database.backup(&to));
     copied.map_err(|source| IndexError::Backup { path: path.to_owned(), source })?;
     Ok(to)
+}
+
+/// Whether a file was copied before its original was sealed.
+fn is_in_clear(path: &Path) -> bool {
+    let mut head = [0; 15];
+    let read = File::open(path).and_then(|mut file| file.read_exact(&mut head));
+    read.is_ok() && &head == b"SQLite format 3"
 }
 
 fn refused(path: &Path, source: DbError, last: &'static str) -> IndexError {
