@@ -26,6 +26,7 @@ mod list;
 mod openapi;
 mod problem;
 mod question;
+mod repeat;
 mod select;
 mod socket;
 mod sql;

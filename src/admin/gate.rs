@@ -12,14 +12,15 @@ use http::header::{
     WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
 };
 use http::request::Parts;
-use http::{StatusCode, Version};
+use http::{Method, StatusCode, Version};
 
 use super::access::{Caller, Role, writes};
 use super::control::ACTION_DEADLINE;
 use super::identify::{Proof, identify, is_own_page};
+use super::records::API;
 use super::server::{Door, Shared};
 use crate::http::inspect::Fault;
-use crate::rest::{Api, Problem, same_site};
+use crate::rest::{Api, Ask, Problem, same_site};
 
 /// The longest an answer that only reads may take.
 const READ_DEADLINE: Duration = Duration::from_secs(30);
@@ -57,9 +58,9 @@ pub(super) async fn check(State(shared): State<Arc<Shared>>, request: Request, n
 
 /// Who asks, unless the request is another site's doing.
 async fn proved(shared: &Shared, door: Door, head: &Parts) -> Result<Caller, Problem> {
-    let host = if door == Door::Port { refuse_foreign(shared, head)? } else { String::new() };
+    let host = if door == Door::Port { refuse_foreign(shared, head)? } else { "" };
     let Proof { who, by_cookie } = identify(shared, door, &head.headers, &head.extensions).await?;
-    if by_cookie && is_guarded(head) && !is_own_page(&head.headers, &host) {
+    if by_cookie && is_guarded(head) && !is_own_page(&head.headers, host) {
         return Err(cross_site());
     }
     Ok(Caller(who))
@@ -98,7 +99,7 @@ pub(super) fn token_needed() -> Response {
 }
 
 /// The host name a request is for, where it is not another site's doing.
-fn refuse_foreign(shared: &Shared, head: &Parts) -> Result<String, Problem> {
+fn refuse_foreign<'h>(shared: &Shared, head: &'h Parts) -> Result<&'h str, Problem> {
     let mut named = head.headers.get_all(HOST).iter();
     let (host, further) = (named.next().map(|host| host.to_str().unwrap_or_default()), named.next());
     let host = head.uri.authority().map(http::uri::Authority::as_str).or(host);
@@ -117,7 +118,21 @@ fn refuse_foreign(shared: &Shared, head: &Parts) -> Result<String, Problem> {
     if is_guarded(head) && !same_site(&head.headers, host) {
         return Err(cross_site());
     }
-    Ok(host.to_owned())
+    Ok(host)
+}
+
+/// The answer to a question that was asked before, for who shows the token: all that the routes would do about it,
+/// without them. None where they have to.
+pub(super) fn at_hand(shared: &Shared, head: &Parts) -> Option<Response> {
+    let below = head.uri.path().strip_prefix(API).filter(|_| head.method == Method::GET)?;
+    let (path, query) = (head.uri.path(), head.uri.query().unwrap_or_default());
+    let ask = Ask { method: &head.method, path, query, headers: &head.headers, body: b"" };
+    if !shared.token.admits(&head.headers) || refuse_foreign(shared, head).is_err() {
+        return None;
+    }
+    let mut response = shared.api.at_hand(below, &ask)?.map(axum::body::Body::new);
+    close_up(&mut response);
+    Some(response)
 }
 
 /// Whether a page of another site must not make this request: it changes something, or opens a WebSocket, which no

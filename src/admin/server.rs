@@ -12,7 +12,9 @@ use axum::extract::{DefaultBodyLimit, Extension};
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{any, get, post, put};
-use http::StatusCode;
+use http::{Request, StatusCode};
+use http_body::Body as _;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -171,6 +173,7 @@ impl Server {
     /// Serves until asked to stop.
     pub async fn run(self, listeners: Listeners, shutdown: Shutdown) -> Result<(), AdminError> {
         let desk = Desk {
+            shared: Arc::clone(&self.0),
             shutdown,
             guests: self.0.guests.clone(),
             permits: Arc::new(Semaphore::new(CONNECTIONS)),
@@ -252,6 +255,7 @@ impl Shared {
 /// What the accept loops share.
 #[derive(Clone)]
 struct Desk {
+    shared: Arc<Shared>,
     shutdown: Shutdown,
     guests: Drain,
     permits: Arc<Semaphore>,
@@ -316,13 +320,20 @@ impl Desk {
     {
         let (stream, inspection) = Inspected::new(stream, LIMITS);
         let routes = TowerToHyperService::new(router);
-        let service = service_fn(move |request| {
+        let shared = &self.shared;
+        let service = service_fn(move |request: Request<Incoming>| {
             let (inspection, routes) = (inspection.clone(), routes.clone());
             async move {
                 match inspection.enter() {
                     Some(fault) => Ok(gate::refuse(fault)),
                     None => {
-                        let answer = routes.call(request).await;
+                        let (head, body) = request.into_parts();
+                        if body.is_end_stream()
+                            && let Some(answer) = gate::at_hand(shared, &head)
+                        {
+                            return Ok(answer);
+                        }
+                        let answer = routes.call(Request::from_parts(head, body)).await;
                         // what comes after that is no HTTP
                         if answer
                             .as_ref()

@@ -6,6 +6,7 @@
 
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 use tokio::net::UnixStream;
 
@@ -41,19 +42,23 @@ impl AdminSocket {
         let stream = self.socket.accept().await?;
         let uid = stream.peer_cred()?.uid();
         let trusted = self.by_group || uid == 0 || uid == rustix::process::geteuid().as_raw();
-        Ok((stream, SocketUser(uid), trusted))
+        Ok((stream, SocketUser::of(uid), trusted))
     }
 }
 
-/// The user at the other end of the socket, by number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct SocketUser(u32);
+/// The user at the other end of the socket: his name where this machine's own list has it, else his number.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct SocketUser(Arc<str>);
 
 impl SocketUser {
-    /// His name where this machine's own list has it, else his number. Blocks for a small file.
-    pub(super) fn name(&self) -> String {
+    /// Blocks for a small file.
+    fn of(uid: u32) -> Self {
         let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
-        user_name(&users, self.0).unwrap_or_else(|| format!("uid {}", self.0))
+        Self(user_name(&users, uid).unwrap_or_else(|| format!("uid {uid}")).into())
+    }
+
+    pub(super) fn name(&self) -> String {
+        self.0.to_string()
     }
 }
 

@@ -65,6 +65,11 @@ impl Body {
         Self(Kind::File(Box::new(body)))
     }
 
+    /// The bytes, where they are at hand.
+    pub const fn whole(&self) -> Option<&Bytes> {
+        if let Kind::Whole(Some(bytes)) = &self.0 { Some(bytes) } else { None }
+    }
+
     /// What comes next, for somebody who can send files.
     pub fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Piece, BodyError>>> {
         match &mut self.0 {

@@ -145,6 +145,10 @@ impl Engine for Shared {
         self.look(|database| database.count(table, condition))
     }
 
+    fn state(&self) -> Option<u64> {
+        self.writer.state()
+    }
+
     fn run(&self, operation: &Operation<'_>) -> Result<Outcome, DbError> {
         let operation = operation.clone().into_owned();
         self.writer.run(move |database| database.run(&operation))

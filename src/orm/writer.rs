@@ -87,6 +87,8 @@ struct Progress {
     marked: u64,
     /// Everything up to this mark is on disk.
     written: u64,
+    /// Counts what may have changed the file; before anybody learns that it did.
+    changed: u64,
     /// Somebody waits: no gathering, no pause.
     hurry: bool,
     /// Write what is there, then end.
@@ -134,6 +136,12 @@ impl Writer {
         if progress.marked.wrapping_sub(progress.written) == 1 {
             self.state.woken.notify_all();
         }
+    }
+
+    /// A number that is another one after each change of the file; none while a change waits to be written.
+    pub fn state(&self) -> Option<u64> {
+        let progress = self.state.lock();
+        (progress.marked == progress.written && !progress.ended).then_some(progress.changed)
     }
 
     /// Waits until everything marked so far is on disk; false if that could not be done within ten seconds.
@@ -212,6 +220,11 @@ impl fmt::Debug for Writer {
 impl State {
     fn lock(&self) -> MutexGuard<'_, Progress> {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn count_change(&self) {
+        let mut progress = self.lock();
+        progress.changed = progress.changed.wrapping_add(1);
     }
 
     fn ask_to_stop(&self) {
@@ -297,6 +310,7 @@ impl<C: Changes> Thread<C> {
                 break done;
             }
         };
+        self.state.count_change();
         tasks.into_iter().for_each(|task| task.committed(done.as_ref().err()));
     }
 
@@ -308,6 +322,7 @@ impl<C: Changes> Thread<C> {
         let result = self
             .database()
             .and_then(|database| database.transaction(|database| changes.write(&batch, database)));
+        self.state.count_change();
         match result {
             Ok(()) => changes.written(batch),
             Err(_) => changes.put_back(batch),
@@ -335,6 +350,7 @@ impl<C: Changes> Thread<C> {
         if error.kind() == Kind::Damaged {
             // closed before another one is opened: closing removes the file `-wal` by its name
             drop(self.database.take());
+            self.state.count_change();
             match self.changes.reopen(Some(error)) {
                 Ok(database) => self.database = Some(database),
                 Err(error) => tracing::debug!(database = self.code, %error, "failed to replace the index"),

@@ -13,6 +13,7 @@ use tokio::sync::Semaphore;
 use super::action::ActionDoc;
 use super::events::FOLLOWERS;
 use super::question::decoded_path;
+use super::repeat::Repeats;
 use super::sql::Inquiry;
 use super::{Problem, item, list, select, write};
 use crate::http::{Body, empty};
@@ -28,6 +29,7 @@ pub struct Api {
     pub(super) actions: Vec<ActionDoc>,
     pub(super) inquiry: Option<Inquiry>,
     pub(super) followers: Arc<Semaphore>,
+    pub(super) repeats: Repeats,
     feed: Feed,
 }
 
@@ -161,7 +163,8 @@ impl Api {
     /// No resources; what changes is told by this feed.
     pub fn new(feed: Feed) -> Self {
         let followers = Arc::new(Semaphore::new(FOLLOWERS));
-        Self { resources: Vec::new(), actions: Vec::new(), inquiry: None, followers, feed }
+        let (resources, actions, repeats) = (Vec::new(), Vec::new(), Repeats::default());
+        Self { resources, actions, inquiry: None, followers, repeats, feed }
     }
 
     /// Administrators may ask these files in SQL.
@@ -197,6 +200,15 @@ impl Api {
 
     /// Answers a request for what lies below the API at this path, such as `blobs` or `blobs/sha256:…`. Blocks.
     pub fn answer(&self, below: &str, ask: &Ask<'_>) -> Response<Body> {
+        let state = self.repeatable(below, ask);
+        let response = self.answer_anew(below, ask);
+        if let Some(state) = state {
+            self.keep(ask, state, &response);
+        }
+        response
+    }
+
+    fn answer_anew(&self, below: &str, ask: &Ask<'_>) -> Response<Body> {
         let mut parts = below.trim_start_matches('/').splitn(2, '/');
         match (parts.next().unwrap_or_default(), parts.next()) {
             ("batch", None) => self.batch(ask),

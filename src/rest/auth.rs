@@ -7,7 +7,7 @@
 
 use std::fmt;
 use std::io::{self, Write as _};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use http::HeaderMap;
@@ -157,6 +157,10 @@ impl Hosts {
 
     /// Whether a `Host` (name or address, with or without port) may be answered.
     pub fn accepts(&self, authority: &str) -> bool {
+        // most are addresses, and telling that takes no memory
+        if authority.parse::<SocketAddr>().is_ok() {
+            return true;
+        }
         let Ok(authority) = authority.parse::<Authority>() else { return false };
         if authority.as_str().contains('@') {
             return false;

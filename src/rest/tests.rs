@@ -1,6 +1,8 @@
 //! A small dairy as an API, on SQLite and in memory: every answer is the same on both.
 #![expect(dead_code, reason = "nobody asks for these columns by their names in Rust")]
 
+mod repeat;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

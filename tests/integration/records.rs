@@ -247,3 +247,27 @@ fn no_value_becomes_a_statement() {
     assert_eq!(json(&get(&a, &labels))["labels"]["team"], "ops");
     assert!(digest.exists());
 }
+
+#[test]
+fn a_row_asked_for_again_is_the_row_of_now_and_only_for_administrators() {
+    let origin = Origin::start();
+    let a = Larder::new("a").start();
+    let script = Script::new(1000);
+    let url = origin.serve("/f.bin", script.clone());
+    a.get(&url).assert_whole(&script);
+    let path = format!("/api/v1/blobs/{}", script.digest());
+    let hits = || json(&get(&a, &path))["hits"].as_u64();
+    wait_until("the blob to be known", || hits().is_some());
+    let first = hits().unwrap();
+    for more in 1..4 {
+        a.get(&url).assert_whole(&script);
+        wait_until("the hit to be counted", || hits() >= Some(first + more));
+        // once asked it is at hand, and stays what it is
+        assert_eq!((hits(), hits()), (Some(first + more), Some(first + more)));
+    }
+    assert_eq!(a.admin_ask_without_token("GET", &path).send().status, 401);
+    assert_eq!(a.admin_ask("GET", &path).field("Sec-Fetch-Site", "cross-site").send().status, 200);
+    assert_eq!(get(&a, &path).field("x-content-type-options"), Some("nosniff"));
+    assert_eq!(a.admin_ask("DELETE", &path).send().status, 204);
+    assert_eq!(get(&a, &path).status, 404);
+}
