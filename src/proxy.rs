@@ -17,6 +17,7 @@ mod guard;
 mod handover;
 mod hops;
 mod intercept;
+mod lane;
 mod listener;
 mod mirror;
 mod outgoing;

@@ -54,9 +54,9 @@ struct Known {
 impl Engine {
     /// The answer that this target led to the last time, if nothing has changed. The request must be a GET or HEAD
     /// that states no digest, shows no credentials, controls no caches, and has no condition but those that a
-    /// stored answer can judge.
-    pub fn again(&self, target: &Target, request: &HeaderMap, client: IpAddr) -> Option<Held> {
-        let known = self.0.known.get(target)?;
+    /// stored answer can judge. Nothing larger than `most` is given.
+    pub fn again(&self, target: &Target, request: &HeaderMap, client: IpAddr, most: u64) -> Option<Held> {
+        let known = self.0.known.get(target).filter(|known| known.record.size <= most)?;
         let now = self.0.clock.now();
         let Some(age) = known.age(now).filter(|_| self.stands(&known, now)) else {
             self.0.known.forget(target);

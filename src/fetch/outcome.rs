@@ -1,6 +1,7 @@
 //! What the engine gives back.
 
 use std::fmt;
+use std::io::Write as _;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
@@ -76,7 +77,15 @@ pub struct HeldFile {
 #[derive(Debug, Clone)]
 pub struct Head {
     kept: Arc<StoredHead>,
-    ready: Option<Arc<HeaderMap>>,
+    ready: Option<Arc<Ready>>,
+}
+
+/// What is the same in all answers made of a head.
+#[derive(Debug)]
+struct Ready {
+    fields: HeaderMap,
+    /// How the head of a whole answer begins on the wire; none where the server has something to add.
+    lines: Option<Vec<u8>>,
 }
 
 /// Which bytes of a thing answer a range, where not all of the thing is here.
@@ -140,9 +149,9 @@ impl HeldFile {
 impl Head {
     /// With its fields made ready for many answers.
     pub(super) fn prepared(head: StoredHead, digest: Digest) -> Self {
-        let kept = Arc::new(head);
-        let ready = Some(Arc::new(ready(&kept, Some(digest))));
-        Self { kept, ready }
+        let fields = ready(&head, Some(digest));
+        let lines = lines(&head, &fields);
+        Self { kept: Arc::new(head), ready: Some(Arc::new(Ready { fields, lines })) }
     }
 }
 
@@ -171,11 +180,40 @@ fn ready(head: &StoredHead, digest: Option<Digest>) -> HeaderMap {
     fields
 }
 
+/// The beginning of a whole answer's head.
+fn lines(head: &StoredHead, fields: &HeaderMap) -> Option<Vec<u8>> {
+    // what has no date gets one when it is sent (RFC 9110 section 6.6.1)
+    if head.status != http::StatusCode::OK || !fields.contains_key(header::DATE) {
+        return None;
+    }
+    let mut lines = b"HTTP/1.1 200 OK\r\n".to_vec();
+    for (name, value) in fields.iter().filter(|(name, _)| *name != header::AGE) {
+        for part in [name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"] {
+            lines.extend_from_slice(part);
+        }
+    }
+    Some(lines)
+}
+
 impl Held {
+    /// All that goes on the wire for a plain GET of the whole, put in the place of what is in `out`, if that needs
+    /// no waiting; `door` are the lines that the door adds to the head. What is given back is to be told when all
+    /// has gone.
+    pub fn at_once(&self, out: &mut Vec<u8>, door: &[u8]) -> Option<HeldFile> {
+        let ready = self.head.ready.as_ref()?;
+        let (file, age) = (self.file()?, self.age?.as_secs().min(1 << 31));
+        out.clear();
+        out.extend_from_slice(ready.lines.as_ref()?);
+        write!(out, "content-length: {}\r\nage: {age}\r\n", file.size()).ok()?;
+        out.extend_from_slice(door);
+        out.extend_from_slice(b"\r\n");
+        file.blob.add_cached(out).then_some(file)
+    }
+
     /// The fields of an answer made of it, but for those that depend on what of it is sent.
     pub fn fields(&self) -> HeaderMap {
         let mut fields = match &self.head.ready {
-            Some(ready) => (**ready).clone(),
+            Some(ready) => ready.fields.clone(),
             None => ready(&self.head, self.digest),
         };
         if let Some(age) = self.age {

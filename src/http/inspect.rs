@@ -57,6 +57,13 @@ struct Found {
     released: AtomicBool,
 }
 
+/// Whether these bytes are the whole head of one request that has no body, and nothing else, each of them as it must
+/// be. What is no such thing may still be right: it is for [`Inspected`] to say.
+pub fn is_bodiless(bytes: &[u8], limits: &Limits) -> bool {
+    let read = head::Head::default().read(bytes, limits);
+    matches!(read, Ok(Some((length, head::Framing::None))) if length == bytes.len())
+}
+
 impl Inspection {
     /// To be called once for each request, in order: what is wrong with it, if that is known already.
     pub fn enter(&self) -> Option<Fault> {

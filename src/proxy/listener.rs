@@ -17,6 +17,7 @@ use tokio::sync::Notify;
 
 use super::forward::Visit;
 use super::outgoing::Outgoing;
+use super::rewound::Rewound;
 use super::stream::{Abort, ClientStream, IDLE_WRITE};
 use super::{Proxy, respond};
 use crate::http::inspect::{Fault, Inspected, Limits};
@@ -83,13 +84,15 @@ impl Proxy {
         }
     }
 
-    async fn serve(self, stream: TcpStream, client: IpAddr, stop: Shutdown) {
+    async fn serve(self, mut stream: TcpStream, client: IpAddr, stop: Shutdown) {
+        let Some(begun) = self.serve_plain(&mut stream, client, &stop).await else { return };
         let abort = Abort::default();
         let port = stream.local_addr().map_or(0, |address| address.port());
         let interim = InterimOutlet::default();
         let visit = Visit { client, port, abort: abort.clone(), inside: None, interim };
         let files = FileOutlet::new(self.0.standin.clone());
-        let stream = ClientStream::new(stream, abort, files.clone());
+        let stream = ClientStream::new(stream, abort.clone(), files.clone());
+        let stream = Rewound::new(begun, stream, abort);
         self.converse(stream, visit, Some(files), stop).await;
     }
 

@@ -66,6 +66,15 @@ pub(super) fn again(held: &Held, method: &Method, request: &HeaderMap, via: &Hea
     response
 }
 
+/// What [`sign`] adds to the answer that was held, as it stands on the wire.
+pub(super) fn lines_of_hit(via: &HeaderValue) -> Vec<u8> {
+    let mut lines = Vec::new();
+    for (name, value) in [(CACHE_STATUS, &HIT), (header::VIA, via)] {
+        lines.extend([name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"].concat());
+    }
+    lines
+}
+
 /// A body without a declared length.
 pub(super) fn unbounded(body: Body, abort: &Abort) -> Body {
     boxed(Unbounded { body, abort: abort.clone() })

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 use rustix::fs::OFlags;
 
-use super::buffer::BufferPool;
+use super::buffer::{BufferPool, read_cached};
 use super::slice::Slice;
 use crate::digest::Digest;
 use crate::http::Body;
@@ -89,6 +89,15 @@ impl Blob {
                 Err(failed.err().unwrap_or_else(|| std::io::ErrorKind::UnexpectedEof.into()))
             }
         }
+    }
+
+    /// Adds all of it to `out`, if that needs no waiting; false where it does, or where the file is not as it was.
+    pub fn add_cached(&self, out: &mut Vec<u8>) -> bool {
+        let (begin, size) = (out.len(), usize::try_from(self.size).unwrap_or(usize::MAX));
+        out.resize(begin.saturating_add(size), 0);
+        let room = out.get_mut(begin..).unwrap_or_default();
+        let read = read_cached(&self.file, room, 0);
+        matches!(read, Ok(Some(read)) if read == size)
     }
 
     /// Its bytes from the first on, for a thread that may block.

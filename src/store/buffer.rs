@@ -109,7 +109,7 @@ fn is_in_memory(file: &File) -> bool {
 }
 
 /// Reads if that needs no waiting; none if it would, or where the filesystem cannot tell.
-fn read_cached(file: &File, room: &mut [u8], offset: u64) -> io::Result<Option<usize>> {
+pub(super) fn read_cached(file: &File, room: &mut [u8], offset: u64) -> io::Result<Option<usize>> {
     match rustix::io::preadv2(file, &mut [IoSliceMut::new(&mut *room)], offset, ReadWriteFlags::NOWAIT) {
         Ok(length) => Ok(Some(length)),
         Err(Errno::OPNOTSUPP) if is_in_memory(file) => file.read_at(room, offset).map(Some),

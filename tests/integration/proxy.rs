@@ -8,7 +8,7 @@ mod ranges;
 mod requests;
 mod secrets;
 
-use crate::support::{Larder, Origin, Script};
+use crate::support::{Connection, Larder, Origin, Script, wait_until};
 
 /// One node without neighbours, and an origin.
 fn alone() -> (Origin, Larder) {
@@ -80,4 +80,49 @@ fn a_redirect_through_the_prefix_door_leads_back_into_it() {
     let location = answer.field("Location").unwrap();
     let inside = format!("/http/{}/there", origin.address());
     assert!(location.ends_with(&inside), "{location} should end with {inside}");
+}
+
+#[test]
+fn what_is_answered_at_once_is_what_the_server_answers() {
+    let (origin, a) = alone();
+    let script = Script::new(3000).etag("\"x\"");
+    let url = origin.serve("/f.bin", script.clone());
+    a.get(&url).assert_whole(&script);
+    a.wait_for_blob(&script.digest());
+    // the second makes it known
+    assert!(a.get(&url).assert_whole(&script).is_hit());
+    let plain = format!("GET {url} HTTP/1.1\r\nHost: h\r\nUser-Agent: x\r\n\r\n");
+    let mut connection = Connection::to(a.proxy()).unwrap();
+    connection.write(plain.as_bytes()).unwrap();
+    connection.half_close();
+    let at_once = without_age(&connection.drain());
+    assert!(at_once.starts_with("HTTP/1.1 200 OK\r\n") && at_once.contains("cache-status: larder; hit\r\n"));
+    // two together are not plain
+    let mut connection = Connection::to(a.proxy()).unwrap();
+    let last = format!("HEAD {url} HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
+    connection.write(format!("{plain}{last}").as_bytes()).unwrap();
+    let by_the_server = without_age(&connection.drain());
+    let (whole, head) = by_the_server.split_at(at_once.len());
+    assert!(whole == at_once, "{by_the_server:.600} is not {at_once:.600}");
+    assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
+
+    let mut connection = Connection::to(a.proxy()).unwrap();
+    for _ in 0..3 {
+        connection.write(plain.as_bytes()).unwrap();
+        connection.answer("GET").assert_whole(&script);
+    }
+    connection
+        .write(format!("GET {url} HTTP/1.1\r\nHost: h\r\nRange: bytes=5-9\r\n\r\n").as_bytes())
+        .unwrap();
+    connection.answer("GET").assert_slice(&script, 5, 10);
+    connection.write(plain.as_bytes()).unwrap();
+    connection.answer("GET").assert_whole(&script);
+    assert_eq!(origin.gets("/f.bin").len(), 1);
+    // three on connections of their own, five on the last one, one of which was five bytes
+    wait_until("all are counted", || a.count("/traffic/bytes_from_cache") == 7 * 3000 + 5);
+}
+
+fn without_age(answer: &[u8]) -> String {
+    let text: String = answer.iter().map(|byte| char::from(*byte)).collect();
+    text.split_inclusive("\r\n").filter(|line| !line.starts_with("age: ")).collect()
 }
