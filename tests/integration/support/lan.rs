@@ -57,7 +57,8 @@ impl Lan {
         ip(&format!("link set s{number} master br0 up"));
         self.run(number, &format!("ip addr add 10.99.0.{number}/24 broadcast 10.99.0.255 dev e0"));
         self.run(number, "ip link set lo up");
-        self.run(number, "ip link set e0 up");
+        // the hardware address makes the link-local one: fe80::ff:fe00 and the number
+        self.run(number, &format!("ip link set e0 address 02:00:00:00:00:{number:02x} up"));
         self.run(number, &format!("ip route add default via {SWITCH}"));
     }
 
