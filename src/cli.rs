@@ -48,6 +48,8 @@ pub(crate) use args::{ConfigFile, DemoArgs, GetArgs, MgetArgs, RunArgs};
 pub(crate) use failure::{Exit, Failure};
 pub(crate) use output::Output;
 
+pub use bundle::{Listed, Take, UnpackError, Unpacked, unpack};
+
 use args::{Cli, Command};
 
 /// Runs the program with these arguments, the first being its own name.

@@ -8,6 +8,7 @@
 
 mod export;
 mod import;
+mod unpack;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -16,6 +17,7 @@ use crate::digest::Digest;
 
 pub(super) use export::export;
 pub(super) use import::import;
+pub use unpack::{Take, UnpackError, Unpacked, unpack};
 
 /// What a manifest says it is.
 const FORMAT: &str = "larder bundle";
@@ -23,6 +25,8 @@ const FORMAT: &str = "larder bundle";
 const VERSION: u32 = 1;
 /// The first entry.
 const MANIFEST: &str = "manifest.json";
+/// What the names of blobs' entries begin with.
+const BLOBS: &str = "blobs/sha256/";
 /// The largest manifest read.
 const MOST_MANIFEST: u64 = 1 << 30;
 
@@ -42,14 +46,21 @@ struct Manifest {
 
 /// A blob of a bundle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-struct Listed {
-    digest: Digest,
-    size: u64,
+pub struct Listed {
+    /// What its bytes hash to.
+    pub digest: Digest,
+    /// Of that many bytes.
+    pub size: u64,
 }
 
 impl Listed {
     /// The name of its entry.
     fn name(&self) -> String {
-        format!("blobs/sha256/{}", self.digest.hex())
+        format!("{BLOBS}{}", self.digest.hex())
+    }
+
+    /// The digest in the name of an entry.
+    fn digest_in(name: &str) -> Option<Digest> {
+        name.strip_prefix(BLOBS).and_then(|hex| Digest::from_hex(hex).ok())
     }
 }

@@ -139,8 +139,9 @@ fn resumed(part: &Path) -> io::Result<Option<(Manifest, File, usize)>> {
     };
     let mut whole = 0;
     for listed in &manifest.blobs {
-        let next = end + BLOCK + listed.size.div_ceil(BLOCK) * BLOCK;
-        if next > length || !is_entry(&mut file, end, listed)? {
+        let next = listed.size.checked_next_multiple_of(BLOCK).and_then(|size| size.checked_add(end + BLOCK));
+        let Some(next) = next.filter(|next| *next <= length) else { break };
+        if !is_entry(&mut file, end, listed)? {
             break;
         }
         (end, whole) = (next, whole + 1);
@@ -153,8 +154,8 @@ fn resumed(part: &Path) -> io::Result<Option<(Manifest, File, usize)>> {
 fn read_manifest(file: &File) -> Option<(Manifest, u64)> {
     let mut archive = tar::Archive::new(file);
     let mut first = archive.entries().ok()?.next()?.ok()?;
-    let manifest = super::import::manifest_of(&mut first).ok()??;
-    let end = first.raw_file_position() + first.size().div_ceil(BLOCK) * BLOCK;
+    let manifest = super::unpack::manifest_of(&mut first).ok()??;
+    let end = first.size().checked_next_multiple_of(BLOCK)?.checked_add(first.raw_file_position())?;
     (end <= file.metadata().ok()?.len()).then_some((manifest, end))
 }
 

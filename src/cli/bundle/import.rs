@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use http::Method;
 use serde_json::{Value, json};
 
-use super::{FORMAT, Listed, MANIFEST, MOST_MANIFEST, Manifest, VERSION};
+use super::Listed;
+use super::unpack::{UnpackError, Unpacked, unpack};
 use crate::admin::{ImportedView, StoredView};
 use crate::cli::admin_client::AdminClient;
 use crate::cli::args::ImportArgs;
@@ -54,58 +55,30 @@ fn one(client: &AdminClient, path: &PathBuf, done: &mut Done) -> Result<(), Fail
     if !file.metadata().map_err(unreadable)?.is_file() {
         return Err(Failure::new(Exit::Failed, format!("{} is no file", path.display())));
     }
-    let mut archive = tar::Archive::new(&file);
-    let mut entries = archive.entries().map_err(unreadable)?;
-    let manifest = match entries.next() {
-        Some(Ok(mut first)) => manifest_of(&mut first).map_err(unreadable)?,
-        _ => None,
-    };
-    match manifest {
-        Some(manifest) if manifest.version > VERSION => Err(Failure::new(
-            Exit::Failed,
-            format!("{} was made by a newer program ({})", path.display(), manifest.made_by),
-        )
-        .hint("upgrade this one")),
-        Some(manifest) => bundle(client, path, &manifest, entries, done),
-        None => plain(client, path, done),
+    let told = unpack(&file, &mut |listed, from| give(client, listed, from, done));
+    match told {
+        Ok(Some(told)) => rest(client, path, told, done),
+        Ok(None) => plain(client, path, done),
+        Err(UnpackError::Unreadable(error)) => Err(unreadable(error)),
+        Err(UnpackError::Taker(failure)) => Err(failure),
+        Err(too_new @ UnpackError::TooNew(_)) => {
+            Err(Failure::new(Exit::Failed, format!("cannot read {}: {too_new}", path.display()))
+                .hint("upgrade this one"))
+        }
     }
 }
 
-fn bundle<R: Read>(
-    client: &AdminClient,
-    path: &Path,
-    manifest: &Manifest,
-    entries: tar::Entries<'_, R>,
-    done: &mut Done,
-) -> Result<(), Failure> {
-    let mut promised: Vec<Listed> = manifest.blobs.clone();
-    for entry in entries {
-        let mut entry = match entry {
-            Ok(entry) => entry,
-            Err(error) => {
-                done.cut = Some(format!("{} is cut or damaged: {error}", path.display()));
-                break;
-            }
-        };
-        let name = entry.path().map(|name| name.display().to_string()).unwrap_or_default();
-        let Some(at) = promised.iter().position(|listed| listed.name() == name) else {
-            output::warn(&format!("{}: `{name}` is not in its manifest, passed over", path.display()), "");
-            continue;
-        };
-        let listed = promised.swap_remove(at);
-        if entry.size() != listed.size {
-            done.refused.push((listed.digest, "another size than the manifest says".to_owned()));
-            continue;
-        }
-        if !give(client, &listed, &mut entry, done)? {
-            done.cut = Some(format!("{} ends inside {name}", path.display()));
-            promised.push(listed);
-            break;
-        }
+/// What is left to do when a bundle's blobs are taken.
+fn rest(client: &AdminClient, path: &Path, told: Unpacked, done: &mut Done) -> Result<(), Failure> {
+    for name in &told.unlisted {
+        output::warn(&format!("{}: `{name}` is not in its manifest, passed over", path.display()), "");
     }
-    done.missing.extend(promised.iter().map(|listed| listed.digest));
+    let misfits = told.misfits.into_iter();
+    done.refused.extend(misfits.map(|digest| (digest, "another size than the manifest says".to_owned())));
+    done.missing.extend(told.missing);
+    done.cut = told.cut.map(|cut| format!("{}: {cut}", path.display())).or_else(|| done.cut.take());
     // answers come last: what they name is there then
-    for some in manifest.resources.chunks(ROWS) {
+    for some in told.answers.chunks(ROWS) {
         let view: ImportedView =
             client.call(Method::POST, "/api/v1/imports", Some(&json!({ "resources": some })))?;
         done.answers = done.answers.saturating_add(view.answers);
@@ -176,16 +149,6 @@ impl Read for Counted<'_> {
         self.read = self.read.saturating_add(u64::try_from(read).unwrap_or(u64::MAX));
         Ok(read)
     }
-}
-
-/// The manifest in the first entry of an archive, if that is one of ours.
-pub(super) fn manifest_of<R: Read>(first: &mut tar::Entry<'_, R>) -> io::Result<Option<Manifest>> {
-    if !first.path().is_ok_and(|path| path.as_os_str() == MANIFEST) {
-        return Ok(None);
-    }
-    let mut text = Vec::new();
-    first.take(MOST_MANIFEST).read_to_end(&mut text)?;
-    Ok(serde_json::from_slice::<Manifest>(&text).ok().filter(|manifest| manifest.format == FORMAT))
 }
 
 fn say(args: &ImportArgs, done: &Done) -> Result<(), Failure> {
