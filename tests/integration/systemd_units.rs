@@ -120,6 +120,8 @@ fn the_node_leaves_no_core_dump_and_no_secret_where_others_look() {
     let limits = std::fs::read_to_string(format!("/proc/{}/limits", a.pid())).unwrap();
     let core = limits.lines().find(|line| line.starts_with("Max core file size")).unwrap();
     assert_eq!(core.split_whitespace().skip(4).take(2).collect::<Vec<_>>(), ["0", "0"]);
+    let filter = std::fs::read_to_string(format!("/proc/{}/coredump_filter", a.pid())).unwrap();
+    assert_eq!(filter.trim(), "00000000", "a program that takes dumps finds no memory in one");
     let arguments = std::fs::read(format!("/proc/{}/cmdline", a.pid())).unwrap();
     let shown = format!(
         "{}{}{}{}",
