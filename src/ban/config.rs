@@ -73,7 +73,8 @@ fn network(text: &str) -> Result<IpNet, String> {
             .map_err(|_ignored| format!("`{text}` is neither an address nor a network such as 10.0.0.0/8"))?,
     };
     match (net.addr().to_canonical(), net.prefix_len()) {
-        (IpAddr::V4(address), prefix @ 96..) if net.addr().is_ipv6() => {
+        // a prefix that long is only of a mapped address
+        (IpAddr::V4(address), prefix @ 96..) => {
             IpNet::new(address.into(), prefix - 96).map_err(|error| format!("`{text}`: {error}"))
         }
         _ => Ok(net),

@@ -217,6 +217,65 @@ fn the_table_is_bounded_and_keeps_bans_before_strikes() {
 }
 
 #[test]
+fn who_is_in_the_table_pushes_nobody_out() {
+    let (bans, clock) = list();
+    for n in 0..u32::try_from(table::CAPACITY).unwrap() {
+        bans.strike(IpAddr::from((n | 0x1000_0000).to_be_bytes()), WHY);
+        clock.advance(Duration::from_millis(1));
+    }
+    let last = u32::try_from(table::CAPACITY).unwrap() - 1;
+    bans.strike(IpAddr::from((last | 0x1000_0000).to_be_bytes()), WHY);
+    assert_eq!(bans.table().sizes().0, table::CAPACITY);
+}
+
+#[test]
+fn what_is_over_is_swept_where_its_place_is_needed_and_not_before() {
+    let (bans, clock) = list();
+    bans.strike(address(1), WHY);
+    clock.advance(seconds(60));
+    bans.strike(address(2), WHY);
+    assert_eq!(bans.table().sizes().0, 2);
+}
+
+#[test]
+fn a_ban_without_end_is_none_that_has_ended() {
+    let (bans, clock) = list();
+    bans.add(address(1), WHY, Some(Duration::MAX)).unwrap();
+    clock.advance(seconds(100 * 365 * 86_400));
+    assert!(bans.is_banned(address(1)));
+}
+
+/// As many proved addresses as are remembered, a millisecond apart.
+fn all_proved(bans: &BanList, clock: &ManualClock) {
+    for n in 0..u32::try_from(table::CAPACITY).unwrap() {
+        bans.proved(IpAddr::from(n.to_be_bytes()));
+        clock.advance(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn a_proof_repeated_pushes_no_other_out() {
+    let (bans, clock) = list();
+    all_proved(&bans, &clock);
+    bans.proved(IpAddr::from([0, 0, 0, 9]));
+    assert_eq!(bans.table().sizes(), (0, table::CAPACITY));
+    assert!(!strikes(&bans, IpAddr::from([0, 0, 0, 0]), 3), "the oldest is still proved");
+}
+
+#[test]
+fn proofs_end_with_their_last_moment() {
+    let (bans, clock) = list();
+    bans.proved(address(1));
+    clock.advance(PROOF_LASTS);
+    bans.sweep();
+    assert_eq!(bans.table().sizes().1, 0, "at a sweep");
+    all_proved(&bans, &clock);
+    clock.advance(PROOF_LASTS - Duration::from_millis(1));
+    bans.proved(address(1));
+    assert_eq!(bans.table().sizes().1, 1, "where the place is needed");
+}
+
+#[test]
 fn the_settings_are_those_of_the_page() {
     let config: Config = toml::from_str(
         "enabled = true\nstrikes = 3\nwindow = \"1m\"\nduration = \"4m\"\nmax_duration = \"1h\"\n\
@@ -269,7 +328,8 @@ fn a_kept_ban_names_its_address() {
     let (bans, clock) = list();
     let now = Clock::now(&*clock);
     let until = now.plus(seconds(100));
-    bans.restore([Ban { address: address(5), reason: WHY.into(), since: now, until, count: 1 }]);
+    let mapped = "::ffff:10.0.0.5".parse().unwrap();
+    bans.restore([Ban { address: mapped, reason: WHY.into(), since: now, until, count: 1 }]);
     assert_eq!(bans.list()[0].address, address(5));
     assert!(format!("{bans:?}").contains("BanList"));
 }

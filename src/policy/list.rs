@@ -79,6 +79,7 @@ mod tests {
             ("a=\"b\\\", c\", d", vec!["a=\"b\\\", c\"", "d"]),
             ("a=\"b, no-store", vec!["a=\"b", "no-store"]),
             ("a=\"b\\\", no-store", vec!["a=\"b\\\"", "no-store"]),
+            ("a\\\"b, c\"", vec!["a\\\"b, c\""]),
             ("\"a\", \"b, c", vec!["\"a\"", "\"b", "c"]),
         ] {
             let got: Vec<_> = elements(line.as_bytes()).map(|e| str::from_utf8(e).unwrap()).collect();

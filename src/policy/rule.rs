@@ -200,6 +200,12 @@ mod tests {
     }
 
     #[test]
+    fn a_pattern_is_shown_as_it_is_matched() {
+        assert_eq!(Pattern::new("HTTPS://A.Example.ORG/X*").unwrap().as_str(), "https://a.example.org/X*");
+        assert_eq!(Pattern::new("*.Deb").unwrap().as_str(), "*.Deb");
+    }
+
+    #[test]
     fn patterns_that_could_match_nothing_are_refused() {
         for (pattern, want) in [
             ("", PatternError::Shape),

@@ -87,6 +87,14 @@ mod tests {
     }
 
     #[test]
+    fn a_counter_that_cannot_be_read_at_all_is_an_error() {
+        let dir = tempfile::tempdir().unwrap();
+        // a link to itself can be replaced, but not read
+        std::os::unix::fs::symlink("boot", dir.path().join("boot")).unwrap();
+        assert!(BootId::next(dir.path()).is_err());
+    }
+
+    #[test]
     fn bytes_round_trip() {
         let boot = BootId { counter: 3, random: u64::MAX - 1 };
         assert_eq!(BootId::from_bytes(boot.to_bytes()), boot);

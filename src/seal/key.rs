@@ -217,6 +217,15 @@ mod tests {
     }
 
     #[test]
+    fn a_secret_is_its_bytes_and_no_others() {
+        let secret = Secret::parse(b"1234567890123456\n").unwrap();
+        assert!(secret.is(b"1234567890123456"));
+        for other in [&b""[..], b"1234567890123457", b"1234567890123456\n", b"12345678901234567"] {
+            assert!(!secret.is(other));
+        }
+    }
+
+    #[test]
     fn generated_secrets_are_accepted_and_differ() {
         let (a, b) = (Secret::generate().unwrap(), Secret::generate().unwrap());
         assert!(a != b && a.len() == 43 && Secret::parse(a.as_bytes()).is_ok());

@@ -144,3 +144,18 @@ fn strength_matching_and_names_are_those_of_the_algorithm() {
     let kept = std::collections::HashSet::from([stated, Stated::from(Digest::of(b"abc")), stated]);
     assert_eq!(kept.len(), 2);
 }
+
+#[test]
+fn different_values_have_different_hashes() {
+    use std::hash::BuildHasher as _;
+    let state = std::hash::RandomState::new();
+    let of = |algorithm, byte| state.hash_one(Stated::new(algorithm, &[byte; 32]).unwrap());
+    assert_eq!(of(Algorithm::Sha256, 1), of(Algorithm::Sha256, 1));
+    assert_ne!(of(Algorithm::Sha256, 1), of(Algorithm::Sha256, 2));
+    assert_ne!(of(Algorithm::Sha256, 1), of(Algorithm::Blake3, 1));
+}
+
+#[test]
+fn a_hasher_shows_its_algorithm_alone() {
+    assert_eq!(format!("{:?}", StatedHasher::new(Algorithm::Blake3)), "StatedHasher(blake3)");
+}

@@ -49,6 +49,25 @@ fn section_4_2_1_what_the_origin_states() {
 }
 
 #[test]
+fn who_comes_later_must_ask_where_the_origin_says_so() {
+    for (lines, want) in [
+        ("cache-control: no-cache", true),
+        ("cache-control: no-cache, max-age=60", true),
+        ("cache-control: max-age=0", true),
+        ("cache-control: s-maxage=0", true),
+        ("expires: @-60 | date: @0", true),
+        ("cache-control: max-age=60", false),
+        ("cache-control: s-maxage=60", false),
+        ("expires: @60 | date: @0", false),
+        // fresh for no time as far as anybody knows, but nobody said so
+        ("", false),
+        ("etag: \"a\"", false),
+    ] {
+        assert_eq!(must_confirm(&answer(lines), &Rule::default()), want, "{lines}");
+    }
+}
+
+#[test]
 fn section_4_2_2_what_is_guessed() {
     for (lines, want) in [
         ("last-modified: @-1000 | date: @0", 100),

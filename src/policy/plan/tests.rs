@@ -22,6 +22,20 @@ fn get(request: &str, kept: &str, now: i64) -> Plan {
 }
 
 #[test]
+fn who_insists_says_so() {
+    for (request, want) in [
+        ("cache-control: no-cache", true),
+        ("pragma: no-cache", true),
+        ("cache-control: max-age=0", true),
+        ("cache-control: max-age=1", false),
+        ("cache-control: no-store", false),
+        ("", false),
+    ] {
+        assert_eq!(insists(&fields(request)), want, "{request}");
+    }
+}
+
+#[test]
 fn section_4_fresh_stale_and_missing() {
     for (kept, now, want) in [
         ("cache-control: max-age=10", 0, serve(0)),

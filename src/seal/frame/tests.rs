@@ -81,13 +81,49 @@ fn a_changed_byte_is_noise_and_a_fitted_checksum_is_forged() {
         let set = sealer.0.keys.sending().unwrap();
         let fitted = checksum(set, head, &rest[4..16], &rest[16..]);
         changed[24..28].copy_from_slice(&fitted.to_be_bytes());
-        if (8..24).contains(&place) || place >= 28 {
-            assert_eq!(sealer.open(&changed).err(), Some(OpenError::Forged), "byte {place}");
-        }
+        let why = match place {
+            0 | 1 => Some(OpenError::Noise),
+            2 => Some(OpenError::Newer(0x41)),
+            4..8 => Some(OpenError::UnknownKey),
+            // the fitted checksum is the right one
+            24..28 => None,
+            _ => Some(OpenError::Forged),
+        };
+        assert_eq!(sealer.open(&changed).err(), why, "byte {place}");
     }
-    let mut newer = frame;
-    newer[2] = 2;
-    assert_eq!(sealer.open(&newer).err(), Some(OpenError::Newer(2)));
+}
+
+/// A frame of any length and version whose checksum fits: only the cheap checks can know it.
+fn fitted(sealer: &Sealer, length: usize, version: u8) -> Vec<u8> {
+    let mut frame = sealer.seal(b"").unwrap();
+    frame.resize(length, 0);
+    frame[2] = version;
+    let (head, rest) = frame.split_at(HEADER);
+    let fitted = checksum(sealer.0.keys.sending().unwrap(), head, &rest[4..16], &rest[16..]);
+    frame[24..28].copy_from_slice(&fitted.to_be_bytes());
+    frame
+}
+
+#[test]
+fn length_and_version_are_judged_before_the_cipher_is_asked() {
+    let sealer = sealer(&KEYS, 1);
+    let why = |length, version| sealer.open(&fitted(&sealer, length, version)).err();
+    assert_eq!(why(MAX_FRAME / BLOCK * BLOCK, VERSION), Some(OpenError::Forged));
+    assert_eq!(why(MAX_FRAME.next_multiple_of(BLOCK), VERSION), Some(OpenError::Noise));
+    assert_eq!(why(64, VERSION - 1), Some(OpenError::Noise));
+    assert_eq!(why(65, VERSION), Some(OpenError::Noise));
+    // a later version may fill a frame to its last byte
+    assert_eq!(why(MAX_FRAME, VERSION + 1), Some(OpenError::Newer(VERSION + 1)));
+}
+
+#[test]
+fn what_is_shown_of_them_names_the_run_and_no_key() {
+    let sealer = sealer(&KEYS, 7);
+    let frame = sealer.seal(b"x").unwrap();
+    let boot = format!("{:?}", sealer.boot());
+    assert_eq!(format!("{sealer:?}"), format!("Sealer {{ boot: {boot}, .. }}"));
+    assert_eq!(format!("{:?}", sealer.check(&frame).unwrap()), format!("Checked {{ boot: {boot}, .. }}"));
+    assert_eq!(format!("{:?}", *KEYS), "SiteKeys(1)");
 }
 
 #[test]

@@ -79,3 +79,35 @@ fn one_grant_covers_both_names_of_a_thing() {
     assert_eq!(grants.admit(&bearer(id, 2), ME), Ok(()));
     assert_eq!(grants.admit(&Bearer { thing: thing(1), ..bearer(id, 3) }, ME), Err(Refused::Mismatch));
 }
+
+#[test]
+fn what_has_ended_leaves_with_the_minute() {
+    let (clock, grants) = grants();
+    grants.issue(ASKER, thing(0)).unwrap();
+    clock.advance(Duration::from_secs(60));
+    grants.issue(ASKER, thing(1)).unwrap();
+    assert_eq!(grants.book().grants.len(), 1, "a minute after it was given");
+    let id = grants.issue(ASKER, thing(0)).unwrap();
+    clock.advance(Duration::from_secs(10));
+    assert_eq!(grants.admit(&bearer(id, 1), ME), Ok(()));
+    clock.advance(Duration::from_secs(60));
+    grants.issue(ASKER, thing(2)).unwrap();
+    assert_eq!(grants.book().grants.len(), 1, "a minute after its last use");
+}
+
+#[test]
+fn a_grant_behind_one_that_lives_ends_in_time_too() {
+    let (clock, grants) = grants();
+    let pass = |seconds| clock.advance(Duration::from_secs(seconds));
+    let living = grants.issue(ASKER, thing(1)).unwrap();
+    let ending = grants.issue(ASKER, thing(0)).unwrap();
+    pass(10);
+    assert_eq!(grants.admit(&bearer(ending, 1), ME), Ok(()));
+    pass(40);
+    assert_eq!(grants.admit(&Bearer { thing: thing(1), ..bearer(living, 1) }, ME), Ok(()));
+    pass(10);
+    // both move behind, the one that lives longer first
+    grants.issue(ASKER, thing(2)).unwrap();
+    pass(10);
+    assert_ne!(grants.issue(ASKER, thing(0)).unwrap(), ending);
+}
