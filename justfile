@@ -24,6 +24,10 @@ endurance *names:
 fuzz *args:
     .ci/fuzz {{args}}
 
+# Changes rooms one place at a time, and wants a unit test to notice.
+mutants *rooms:
+    .ci/mutants {{rooms}}
+
 # Plays the crowd in one thread: `just sim 500 1000` is 500 nodes, a thousand seeds each.
 sim nodes="100" seeds="20":
     LARDER_SIM_NODES={{nodes}} LARDER_SIM_SEEDS={{seeds}} cargo test --locked --test simulation --release -- --nocapture
