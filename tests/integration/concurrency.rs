@@ -226,11 +226,12 @@ fn c12_clients_that_abort_leave_nothing_open() {
     let (origin, a) = alone();
     let script = Script::new(2 * MIB).hold_at(MIB);
     a.get(&origin.serve("/warm", Script::new(10)));
-    let before = a.open_files();
-    for round in 0..5 {
+    let (before, memory) = (a.open_files(), a.rss());
+    let (rounds, clients) = (20, 50);
+    for round in 0..rounds {
         let path = format!("/{round}.bin");
         let url = origin.serve(&path, script.clone());
-        at_once(50, |client| {
+        at_once(clients, |client| {
             let mut reading = a.ask(&url).open();
             reading.read_to(1000 * client as u64);
             reading.abort();
@@ -239,6 +240,12 @@ fn c12_clients_that_abort_leave_nothing_open() {
     }
     wait_until("no transfer left", || a.transfers() == 0);
     wait_until("open files back to what they were", || a.open_files() <= before + 10);
+    println!(
+        "{} clients aborted: {before} files open before, {} after; {} KiB more memory",
+        rounds * clients,
+        a.open_files(),
+        a.rss().saturating_sub(memory) >> 10
+    );
     let url = origin.serve("/last.bin", Script::new(1000));
     a.get(&url).assert_whole(&Script::new(1000));
 }

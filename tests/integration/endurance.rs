@@ -128,14 +128,27 @@ fn o03_ten_minutes_of_mixed_load_leave_memory_and_files_flat() {
         stop.store(true, Ordering::Relaxed);
         samples
     });
-    // the first third fills caches and pools
-    let late = &samples[samples.len() / 3..];
-    let memory = slope(&late.iter().map(|(at, memory, _)| (*at, *memory)).collect::<Vec<_>>());
-    let files = slope(&late.iter().map(|(at, _, files)| (*at, *files)).collect::<Vec<_>>());
+    let slopes = |part: &[(f64, f64, f64)]| {
+        let memory = slope(&part.iter().map(|(at, memory, _)| (*at, *memory)).collect::<Vec<_>>());
+        let files = slope(&part.iter().map(|(at, _, files)| (*at, *files)).collect::<Vec<_>>());
+        (memory, files)
+    };
+    for (n, quarter) in samples.chunks(samples.len().div_ceil(4)).enumerate() {
+        let (memory, files) = slopes(quarter);
+        println!(
+            "quarter {}: {:.1} KiB and {:+.2} open files a minute, {:.1} MiB at its end",
+            n + 1,
+            memory * 60.0 / 1024.0,
+            files * 60.0,
+            quarter.last().map_or(0.0, |(_, memory, _)| memory / MIB as f64)
+        );
+    }
+    // the first half fills caches, pools and the ring of changes that readers may follow (16384 of them)
+    let (memory, files) = slopes(&samples[samples.len() / 2..]);
     let most = samples.iter().map(|(_, memory, _)| *memory).fold(0.0, f64::max);
     println!(
-        "{length:?} of mixed load, {} answers: memory grows {:.1} KiB a minute (at most {:.0} MiB), open files {:+.2} a \
-         minute",
+        "{length:?} of mixed load, {} answers: in the second half memory grows {:.1} KiB a minute (at most {:.0} MiB), \
+         open files {:+.2} a minute",
         answers.load(Ordering::Relaxed),
         memory * 60.0 / 1024.0,
         most / MIB as f64,
