@@ -3,16 +3,13 @@
 
 use std::sync::OnceLock;
 
-use larder::seal::{BootId, MAX_BODY, Sealer, Secret, SiteKeys};
+use larder::seal::{BootId, MAX_BODY, Sealer};
+use larder_fuzz::keys;
 use libfuzzer_sys::fuzz_target;
 
 fn sealer() -> &'static Sealer {
     static SEALER: OnceLock<Sealer> = OnceLock::new();
-    SEALER.get_or_init(|| {
-        let secret = Secret::parse(b"a secret for fuzzing only").unwrap();
-        let keys = SiteKeys::derive("fuzz", &[secret]).unwrap();
-        Sealer::new(keys, BootId::ephemeral().unwrap()).unwrap()
-    })
+    SEALER.get_or_init(|| Sealer::new(keys().clone(), BootId::ephemeral().unwrap()).unwrap())
 }
 
 fuzz_target!(|bytes: &[u8]| {

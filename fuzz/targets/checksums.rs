@@ -1,0 +1,7 @@
+//! Lists of checksums.
+#![no_main]
+
+use larder::ecosystem::Document;
+use larder_fuzz::document;
+
+libfuzzer_sys::fuzz_target!(|body: &[u8]| document(Document::Checksums, "/f/SHA256SUMS", body));

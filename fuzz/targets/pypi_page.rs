@@ -1,0 +1,7 @@
+//! Pages of a Python index.
+#![no_main]
+
+use larder::ecosystem::Document;
+use larder_fuzz::document;
+
+libfuzzer_sys::fuzz_target!(|body: &[u8]| document(Document::SimplePage, "/simple/x/", body));
